@@ -42,8 +42,8 @@ This page says how many times as fast as its peer tinyattn does each piece of wo
 `python -m tests.benchmarks`. Each number is the ratio of the times of the same round, as the median
 over the rounds with its quartiles. Above 1, tinyattn is faster. Rows that miss their goal say so.
 Most laptops have AVX2, and most servers have AVX-512 as well. A section for AVX2 that names a
-processor with AVX-512 was measured there, with the libraries kept to AVX2 (`--avx2`). We know of no
-such setting for llama.cpp, ONNX Runtime and OpenVINO, which may use AVX-512 there, against our AVX2.
+processor with AVX-512 was measured there, with the libraries kept to AVX2 (`--avx2`). We know no
+such setting for llama.cpp, ONNX Runtime and OpenVINO, which may use AVX-512 against our AVX2.
 [What we tried](TRIED.md) says why rows miss their goal.
 """
 
