@@ -43,7 +43,7 @@ This page says how many times as fast as its peer tinyattn does each piece of wo
 over the rounds with its quartiles. Above 1, tinyattn is faster. Rows that miss their goal say so.
 Most laptops have AVX2, and most servers have AVX-512 as well. A section for AVX2 that names a
 processor with AVX-512 was measured there, with the libraries kept to AVX2 (`--avx2`). We know no
-such setting for llama.cpp, ONNX Runtime and OpenVINO, which may use AVX-512 against our AVX2.
+such setting for llama.cpp, ONNX Runtime and OpenVINO, so these may have used AVX-512.
 [What we tried](TRIED.md) says why rows miss their goal.
 """
 

@@ -3,7 +3,7 @@
 As array algebra each of these is five to fifteen passes over memory, each of which makes a new
 array. Here a row of C numbers (the last axis) is read once into the first cache, and all steps are
 done on it there. The same in array algebra is in tinyattn/ops/: softmax.py, losses.py, norms.py and
-activations.py, and `Adam.update` in tinyattn/optim.py; one test runs over both.
+activations.py, and `Adam.update` in tinyattn/optim/algorithms.py; one test runs over both.
 
 All kernels take arrays with one axis, and work on the rows (or, for GELU and AdamW, the numbers)
 from start to stop.
