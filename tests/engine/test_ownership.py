@@ -6,8 +6,12 @@ import pickle
 import numpy as np
 import pytest
 
+import tinyattn as ta
 from tests.engine.leaves import leaf
-from tinyattn import Tensor, check, primitive
+from tests.ops.test_gradients import CASES
+from tinyattn import Tensor, check, ops, primitive
+from tinyattn.engine.autograd import topological_order
+from tinyattn.ops.matmul import linear
 
 
 def test_gradients_do_not_share_memory():
@@ -222,3 +226,85 @@ def test_unknown_attributes_are_errors():
         leaf(3).requires_gard = True
     with pytest.raises(AttributeError):
         leaf(3).shape = (1, 3)
+
+
+def is_float(x):
+    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+
+
+def arrays_in(residuals):
+    """All arrays of an operation's residuals, whatever they are packed in."""
+    if isinstance(residuals, np.ndarray):
+        return [residuals]
+    return [a for r in residuals for a in arrays_in(r)] if isinstance(residuals, tuple) else []
+
+
+def fresh_operations():
+    """The operations of tinyattn/ops whose rules promise arrays of their own."""
+    functions = [
+        f for module in vars(ops).values() for f in getattr(module, "__dict__", {}).values()
+    ]
+    kinds = [k for f in functions for k in getattr(f, "implementations", {}).values()]
+    found = {getattr(f, "operation", None) for f in [*functions, *kinds]}
+    return {op for op in found if getattr(op, "fresh", False)}
+
+
+def gradients_of(t):
+    """What the rules of the operation of t return for some gradient, and what they were given."""
+    op, options = t._operation, t._options
+    g = np.random.default_rng(0).normal(size=t.shape).astype(t.dtype)
+    arguments = g, t._data, *t._values
+    if op.joint is not None:
+        found = op.joint(*arguments, **options)
+    else:
+        pairs = zip(op.rules, t._inputs, strict=False)
+        found = [rule(*arguments, **options) for rule, x in pairs if x is not None]
+    given = [a for a in arguments if isinstance(a, np.ndarray)]
+    return [a for a in found if a is not None], given + arrays_in(options.get("residuals", ()))
+
+
+def test_what_is_called_fresh_is_fresh():
+    """The engine hands these arrays to the user and adds to them in place, so each is alone."""
+    tested = set()
+    for case in [case for cases in CASES.values() for case in cases]:
+        ta.seed(0)
+        y = case.f(*[ta.tensor(x, requires_grad=True) if is_float(x) else x for x in case.inputs])
+        for t in topological_order(y)[0] if isinstance(y, Tensor) and y.requires_grad else []:
+            if t._operation.fresh:
+                tested.add(t._operation)
+                found, given = gradients_of(t)
+                assert found
+                for i, a in enumerate(found):
+                    assert a.flags.writeable, case.note
+                    shared = [np.shares_memory(a, b) for b in [*found[:i], *given]]
+                    assert not any(shared), f"{t._operation.name}, {case.note}"
+    known = fresh_operations()
+    assert linear.operation in known
+    assert not {op.name for op in known - tested}
+
+
+def test_a_gradient_of_a_layer_is_handed_over_and_not_copied():
+    """A step of training would otherwise write and read all gradients of the weights once more."""
+    x, layer = leaf(3, 4), ta.nn.Linear(4, 5, rng=0).astype(np.float64)
+    given = []
+    op = linear.operation
+    rules = op.rules
+
+    def noted(rule):
+        def run(*arguments, **options):
+            given.append(rule(*arguments, **options))
+            return given[-1]
+
+        return run
+
+    op.rules = [noted(rule) for rule in rules]
+    try:
+        layer(x).sum().backward()
+    finally:
+        op.rules = rules
+    for p in (layer.weight, layer.bias):
+        assert any(np.shares_memory(p.grad, g) for g in given)
+    # a tensor that is used twice has the sum
+    w = ta.tensor(np.ones((3, 3)), requires_grad=True)
+    np.sum(linear(linear(np.eye(3), w), w)).backward()
+    np.testing.assert_allclose(w.grad, np.full((3, 3), 6.0), rtol=1e-15)

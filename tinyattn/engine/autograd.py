@@ -176,11 +176,16 @@ class Tensor(TensorMethods):
         if not self.requires_grad:
             raise RuntimeError(messages.NO_GRAPH)
         g = first_gradient(self, gradient, Tensor if create_graph else ndarray)
-        grads = backward_pass(self, g, create_graph)
+        owned = set()
+        grads = backward_pass(self, g, create_graph, owned=owned)
         with _accumulating:
             for x, g in grads.items():
-                # copy it, because g may be the gradient of another tensor too
-                x._grad = g.copy() if x._grad is None else as_array(x._grad + g)
+                if x._grad is not None:
+                    x._grad = as_array(x._grad + g)
+                elif x in owned and g.flags.c_contiguous:
+                    x._grad = g
+                else:  # copy it, because g may be the gradient of another tensor too
+                    x._grad = g.copy()
 
     def detach(self) -> "Tensor":
         """Return the same values (shared memory) as a tensor without a graph."""
@@ -280,14 +285,16 @@ class Operation:
     joint        or one function for all: (g, y, *inputs) -> gradients of all inputs
     parameters   parameters of the function, as inspect.Parameter; None if its rules are not checked
     elementwise  whether element i of a gradient depends only on element i of g, see `invalid.py`
+    fresh        whether each array that a rule returns was allocated for it, so that it shares no
+                 memory with g, y, an input or another gradient, and may be written to
     widened      the function with signed 64-bit integers, for whole numbers that might not fit
     """
 
-    __slots__ = ("elementwise", "joint", "name", "parameters", "rules", "widened")
+    __slots__ = ("elementwise", "fresh", "joint", "name", "parameters", "rules", "widened")
 
     def __init__(self, name, parameters=None):
         self.name, self.parameters = name, parameters
-        self.elementwise, self.widened = False, None
+        self.elementwise, self.fresh, self.widened = False, False, None
         self.rules, self.joint = messages.no_rules(name, parameters or ())
 
     def defvjp(self, *rules):
@@ -394,7 +401,7 @@ def owner_of(array):
 # ---------------------------------------------------------------- 3. the chain rule, backwards
 
 
-def backward_pass(root, gradient, create_graph=False, retain_graph=False, targets=None):
+def backward_pass(root, gradient, create_graph=False, retain_graph=False, targets=None, owned=None):
     """Return dL/dx for every leaf x below root (or only for the `targets`), as a dict {x:
     gradient}.
 
@@ -413,15 +420,15 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
     run in the same way and are recorded. Otherwise, the graph is freed during the pass, unless
     `retain_graph` is True, which allows another backward pass (a Jacobian needs one for each row).
     The pass ends at the targets, and parts of the graph that lead to none of them are neither
-    computed nor freed.
+    computed nor freed. The set `owned` receives the tensors whose gradients nobody else holds.
     """
     results, grads = topological_order(root)
     if targets is not None:
         results, grads = prune_to_targets(targets, results, grads)
     grads[root] = gradient  # the other gradients are None until their first term arrives
-    # owned: the sum of gradients of these tensors was allocated here, so later terms are added in
+    # owned: the gradients of these tensors were allocated in this pass, so later terms are added in
     # place
-    owned, kind = set(), Tensor if create_graph else ndarray
+    owned, kind = set() if owned is None else owned, Tensor if create_graph else ndarray
     with set_grad_enabled(create_graph), Noted() as noted:
         for t in results:  # youngest first
             g = grads.pop(t)  # dL/dt
@@ -439,8 +446,10 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                     v, total = x._data, grads[x]
                     if type(g_x) is not kind or g_x.shape != v.shape or g_x.dtype is not v.dtype:
                         g_x = unbroadcast(g_x, v, op.name, kind)
-                    if total is None:  # another tensor may share g_x, so it is never written to
+                    if total is None:  # unless it is fresh, another tensor may share g_x
                         grads[x] = g_x
+                        if op.fresh and not create_graph:
+                            owned.add(x)
                     elif x in owned:
                         total += g_x  # in place
                     else:

@@ -198,7 +198,8 @@ def operation(name, work, second_order=True):
     line of the table, with other implementations.
 
     `f.implement(impl, forward, backward)` adds an implementation: functions on plain arrays, as in
-    `custom_vjp`. Without a backward pass, forward itself is called with the inputs unchanged.
+    `custom_vjp`. The backward pass must return arrays that were allocated for it. Without a
+    backward pass, forward itself is called with the inputs unchanged.
     """
 
     def decorate(reference):
@@ -217,6 +218,7 @@ def operation(name, work, second_order=True):
             if backward is not None:
                 again = reference if second_order else None
                 forward = custom_vjp(forward, backward, again, reference.__name__)
+                forward.operation.fresh = True
             implementations[impl] = forward
 
         run.line, run.implement, run.implementations = name, implement, implementations
