@@ -177,15 +177,18 @@ def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, s
         at, end = row * C, (row + 1) * C
         mean = x.dtype.type(0)
         if centred:
-            sums = broadcast(x, 0)
-            for i in range(at, end, W):
-                sums = sums + load_partial(x, i, end, 0)
-            mean = hsum(sums) / columns
-        sums = broadcast(x, 0)
-        for i in range(at, end, W):
+            even, odd = broadcast(x, 0), broadcast(x, 0)
+            for i in range(at, end, 2 * W):
+                even = even + load_partial(x, i, end, 0)
+                odd = odd + load_partial(x, i + W, end, 0)
+            mean = hsum(even + odd) / columns
+        even, odd = broadcast(x, 0), broadcast(x, 0)
+        for i in range(at, end, 2 * W):
             z = load_partial(x, i, end, mean) - mean
-            sums = fma(z, z, sums)
-        scale = one / x.dtype.type(math.sqrt(hsum(sums) / columns + eps))
+            even = fma(z, z, even)
+            z = load_partial(x, i + W, end, mean) - mean
+            odd = fma(z, z, odd)
+        scale = one / x.dtype.type(math.sqrt(hsum(even + odd) / columns + eps))
         for i in range(at, end, W):
             z = (load_partial(x, i, end, 0) - mean) * scale
             if weight.size:
