@@ -262,7 +262,8 @@ def norm_backward(g, saved, x, centred):
 
 # ---------------------------------------------------------------- GELU
 
-# erfc(z) = exp(-z²) t P(t) with t = 1 / (1 + z/2), for z ≥ 0; P fitted to 4e-8 (float32 only)
+# erfc(z) = exp(-z²) t P(t) with t = 1 / (1 + z/2), for z ≥ 0; P fitted to 4e-8 (float32 only).
+# Φ(-|x|) is half of it at z = |x| / √2, where z² = x²/2.
 ERFC = tuple(
     np.float32(c)
     for c in (
@@ -278,6 +279,7 @@ ERFC = tuple(
     )
 )
 ROOT_HALF, HALF = np.float32(math.sqrt(0.5)), np.float32(0.5)
+HALF_ERFC = tuple(c * HALF for c in ERFC)  # exact, as is every half
 ONE, DENSITY = np.float32(1), np.float32(1 / math.sqrt(2 * math.pi))
 CUBIC, ROOT_8_OVER_PI = np.float32(0.044715), np.float32(math.sqrt(8 / math.pi))
 
@@ -319,13 +321,13 @@ def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
             slope = (square * (np.float32(3) * CUBIC) + ONE) * ROOT_8_OVER_PI
             rise = phi * e * phi * slope  # e · phi is 1 - phi, without cancellation
         else:
-            z = maximum(v, broadcast(v, 0) - v) * ROOT_HALF  # |x| / √2
-            t = broadcast(v, 1) / (z * HALF + ONE)
-            p = broadcast(v, ERFC[0])
-            for c in ERFC[1:]:
+            size = maximum(v, broadcast(v, 0) - v)
+            t = broadcast(v, 1) / fma(size, broadcast(v, HALF * ROOT_HALF), broadcast(v, 1))
+            p = broadcast(v, HALF_ERFC[0])
+            for c in HALF_ERFC[1:]:
                 p = fma(p, t, broadcast(v, c))
-            e = exp(broadcast(v, 0) - z * z)
-            tail = p * t * e * HALF  # Φ(-|x|)
+            e = exp(v * v * -HALF)
+            tail = p * t * e  # Φ(-|x|)
             phi = select_greater(v, broadcast(v, 0), broadcast(v, 1) - tail, tail)
             rise = e * DENSITY
         if backward:
