@@ -1,6 +1,6 @@
 """How time and memory grow with N: attention and nearest neighbours, drawn on log axes.
 
-    python -m tests.benchmarks.growth          all points, and tests/benchmarks/growth.png
+    python -m tests.benchmarks.growth          all points, and a picture of them
 
 Each point is a process of its own, so that its peak of memory is its own: the highest that the
 process reached, less what it held after a run of a small problem. Attention is one forward and
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.benchmarks.measure import use_threads
+from tests.benchmarks.measure import by_processor, use_threads
 
 HERE = Path(__file__).parent
 SIZES = {
@@ -130,8 +130,9 @@ def main():
             f"| {work} | {who} | {N} | {peak:.0f} | {slope(points, 0):.1f} | "
             f"{slope(points, 1):.1f} |"
         )
-    draw(found, HERE / "growth.png")
-    print("\n![time and memory against N](growth.png)")
+    name = by_processor("growth-avx512.png", "growth-avx2.png")
+    draw(found, HERE / name)
+    print(f"\n![time and memory against N]({name})")
 
 
 if __name__ == "__main__":

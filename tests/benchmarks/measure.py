@@ -144,7 +144,7 @@ def product_peak(threads, n=1024):
     import numpy as np
 
     a = np.random.default_rng(0).standard_normal((n, n)).astype(np.float32)
-    best = min(interleave({"product": lambda: a @ a}, 9)["product"])
+    best = min(interleave({"product": lambda: a @ a}, 40)["product"])
     return 2 * n**3 / best
 
 
@@ -155,7 +155,7 @@ def versions(*modules):
 
 
 def by_processor(avx512, avx2):
-    """The goal on the processor that Numba compiles for; None: a row without a goal."""
+    """The value for the processor that Numba compiles for, such as a goal (None: no goal)."""
     from tinyattn.kernels.machine.llvm import VECTOR_BYTES  # not before `use_threads`
 
     return avx512 if VECTOR_BYTES == 64 else avx2
