@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.coursekit import small_project
+from tests.coursekit import browser, small_project
 from tinyattn.kernels.machine import first_use
 
 os.environ.setdefault(first_use.SETTING, "now")  # kernels are tested, not what stands in for them
@@ -23,6 +23,10 @@ def quick(monkeypatch):
 def root(tmp_path):
     """A course of one lecture and one homework, in a folder of its own."""
     return small_project.make(tmp_path)
+
+
+def pytest_sessionfinish():
+    browser.close()
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -122,7 +122,7 @@ def after_script(svg, code, folder):
     script = f"<script>const waiting = setInterval(() => {{ {wait} {code} }}, 50)</script></body>"
     path = folder / "deck.html"
     path.write_text(page(svg).replace("</body>", script), encoding="utf-8")
-    return re.search("<title>([^<]*)</title>", browser.show(path, folder))[1]
+    return re.search("<title>([^<]*)</title>", browser.show(path))[1]
 
 
 @browser.needed

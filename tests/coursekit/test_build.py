@@ -361,7 +361,7 @@ def test_in_a_browser_formulas_are_set_and_pages_fit(built, page, tmp_path):
     for html, problems in ((page, ""), (long, "How much is one and one?")):
         path = tmp_path / "deck.html"
         path.write_text(html, encoding="utf-8")
-        shown = browser.show(path, tmp_path)
+        shown = browser.show(path)
         assert 'data-ready="yes"' in shown
         assert f'data-problems="{problems}"' in shown
         assert shown.count('class="katex-display"') == 1

@@ -30,7 +30,7 @@ def looked_at(cells, document, folder):
     path = folder / "deck.html"
     page, end, nothing = render.render(cells, document).rpartition("</body>")
     path.write_text(f"{page}<script>{MEASURE}</script>{end}{nothing}", encoding="utf-8")
-    shown = browser.show(path, folder)
+    shown = browser.show(path)
     assert 'data-ready="yes"' in shown, "the scripts of the deck did not come to their end"
     problems, used = (re.search(f'data-{n}="([^"]*)"', shown)[1] for n in ("problems", "used"))
     return html.unescape(problems), json.loads(html.unescape(used))
@@ -85,7 +85,7 @@ def test_the_line_under_an_explorer_is_not_on_the_page(tmp_path):
     say = "document.body.dataset.line = getComputedStyle(document.getElementById('line')).display"
     path = tmp_path / "deck.html"
     path.write_text(page.replace("</body>", f"<script>{say}</script></body>"), encoding="utf-8")
-    assert 'data-line="none"' in browser.show(path, tmp_path)
+    assert 'data-line="none"' in browser.show(path)
 
 
 def test_words_at_the_lower_end_of_a_page_do_not_fill_it(tmp_path):

@@ -50,17 +50,23 @@ def plan():
     return small_plan(1, 4, 6)
 
 
-@pytest.fixture(scope="module", params=SANDBOXES)
-def each_sandbox(request):
-    """The sandbox, and the process in which a student's own notebook is looked at."""
-    with grading.make_sandbox() if request.param == "wasi" else OwnMachine() as there:
-        yield there
-
-
 @pytest.fixture(scope="module")
 def in_wasm():
     with grading.make_sandbox() as there:
         yield there
+
+
+@pytest.fixture(scope="module")
+def on_this_machine():
+    with OwnMachine() as there:
+        yield there
+
+
+@pytest.fixture(params=SANDBOXES)
+def each_sandbox(request):
+    """The sandbox, and the process in which a student's own notebook is looked at."""
+    own = request.param == "own machine"
+    return request.getfixturevalue("on_this_machine" if own else "in_wasm")
 
 
 def wait(monkeypatch, seconds):
@@ -90,6 +96,15 @@ class Cells:
 def student_of(place, *cells, **options):
     with Worker(place) as worker:
         yield RemoteStudent(worker, Cells(*cells, **options))
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """{sandbox: a process in it}, for tests that are content with a box of their own in it."""
+    there = {}
+    yield there
+    for worker in there.values():
+        worker.close()
 
 
 def submission(cells, student="somebody"):
@@ -139,6 +154,9 @@ def test_an_attack_inside_of_the_function(plan, each_sandbox):
     assert "the name f_back, which grading does not run" in result.outcomes[0].text
 
 
+HONEST = "def honest():\n    return 3"
+
+
 def ask_for(its, what):
     return getattr(its, what)()
 
@@ -181,13 +199,15 @@ def ask_for(its, what):
         "match 1:\n        case int(real=x):\n            return x",
     ],
 )
-def test_the_doors_of_a_box_are_closed(each_sandbox, code):
+def test_the_doors_of_a_box_are_closed(each_sandbox, workers, code):
     """Nothing that leads out of the student's own code is there, whatever keeps the process."""
-    with (
-        student_of(each_sandbox, "import numpy as np", f"def f():\n    {code}") as student,
-        pytest.raises(Diagnosis, match=r"it stops with|^you use|there is no `f`"),
-    ):
+    worker = workers.setdefault(each_sandbox, Worker(each_sandbox))
+    number = worker.started()
+    student = RemoteStudent(worker, Cells("import numpy as np", f"def f():\n    {code}", HONEST))
+    with pytest.raises(Diagnosis, match=r"it stops with|^you use|there is no `f`"):
         student.ask(ask_for, "f")
+    assert student.ask(ask_for, "honest") == 3
+    assert worker.started() == number  # the process is still the same
 
 
 @needs_wasi
@@ -530,8 +550,9 @@ def test_a_homework_can_go_to_another_process(document):
 
 
 @needs_wasi
-def test_several_are_graded_at_once(plan, tmp_path, monkeypatch):
+def test_several_are_graded_at_once(plan, tmp_path, monkeypatch, in_wasm):
     monkeypatch.setattr(grading, "plan_of", lambda document: plan)
+    monkeypatch.setattr(grading, "make_sandbox", lambda: contextlib.nullcontext(in_wasm))
     monkeypatch.setattr(grading, "_try_the_solution", lambda plan, sandbox: None)
     right, nothing = make.notebook(Class(plan).cells(solved)), make.notebook([])
     for student, text in (("Ada", right), ("Béla", right), ("Carl", nothing)):

@@ -1,6 +1,7 @@
 """The lectures as they are committed: text, notebook, slides and claims belong together."""
 
 import ast
+import builtins
 import json
 import re
 from urllib.parse import unquote
@@ -21,8 +22,10 @@ from coursekit.build import (
     text,
     views,
 )
+from coursekit.build.execute import namespace
 from coursekit.student import workbook
 from tests import ROOT
+from tests.scripts.solutions import LONGEST
 from tinyattn import data
 from tinyattn.course import claims, project
 
@@ -202,10 +205,40 @@ def test_pages_over_all_lectures_are_of_these_lectures():
 # --- homework
 
 
-@each_homework
+@pytest.mark.parametrize(
+    "document", [d for d in HOMEWORK if d.number not in LONGEST], ids=lambda d: d.name
+)
 def test_the_solutions_pass(document):
+    """`tests.scripts.solutions` runs the longest ones too."""
     failed = homework.run(text.read_source(document), document.notebook.parent)
     assert failed is None, failed["report"]
+
+
+def names_given(node):
+    """The names that a piece of a program gives a value to."""
+    match node:
+        case ast.Name(ctx=ast.Store()):
+            yield node.id
+        case ast.FunctionDef() | ast.ClassDef():
+            yield node.name
+        case ast.arg():
+            yield node.arg
+        case ast.Import() | ast.ImportFrom():
+            yield from ((a.asname or a.name).partition(".")[0] for a in node.names)
+
+
+@pytest.mark.parametrize("number", LONGEST)
+def test_a_long_solution_is_complete(number):
+    """Each cell is a program, and uses only names of its own or of the cells before."""
+    there, tried = {*dir(builtins), *namespace()}, 0
+    for cell in text.read_source(project.find(ROOT, number)).cells:
+        if cell.cell_type == "code":
+            nodes = list(ast.walk(ast.parse(cell.source)))
+            there |= {name for node in nodes for name in names_given(node)}
+            used = {node.id for node in nodes if isinstance(node, ast.Name)}
+            assert used <= there, f"{number}, cell {cell['id']}: nothing is called {used - there}"
+            tried += 1
+    assert tried > 10
 
 
 @each_homework

@@ -280,7 +280,7 @@ def test_the_ledger_is_filtered_by_verdict_lecture_and_words(tmp_path):
       });"""
     path = tmp_path / "claims.html"
     path.write_text(f"<body>{page}<script>{script}{walk}</script></body>", encoding="utf-8")
-    shown = re.search(r'data-said="([^"]*)"', browser.show(path, tmp_path))[1].split()
+    shown = re.search(r'data-said="([^"]*)"', browser.show(path))[1].split()
     every, of_04, with_word, nothing, again, holds, said = map(int, shown[:-1])
     assert every > of_04 > with_word > nothing == 0
     assert again == of_04 >= holds > 0 and said == holds

@@ -455,7 +455,7 @@ And so on.
     path.write_text(
         render.render(cells, here).replace("</body>", WALK + "</body>"), encoding="utf-8"
     )
-    walk = re.search(r'data-walk="([^"]*)"', browser.show(path, tmp_path))[1].split()
+    walk = re.search(r'data-walk="([^"]*)"', browser.show(path))[1].split()
     assert walk == ["x", "x---", "xx--", "xxx-", "xxxx", "xxx-"]
 
 

@@ -51,7 +51,7 @@ def run(trace, script, folder, size="1280,720"):
     path = folder / "trace.html"
     text = trace.save(path).read_text(encoding="utf-8")
     path.write_text(text.replace("</body>", HARNESS % script), encoding="utf-8")
-    page = browser.show(path, folder, size)
+    page = browser.show(path, size)
     found = re.search(r'<pre id="result">(.*?)</pre>', page, re.DOTALL)
     assert found, "the page never became ready"
     answer = json.loads(html.unescape(found[1]))
@@ -114,7 +114,7 @@ def test_in_a_deck_it_fits_on_its_slide(tmp_path):
         size(".explorer iframe"), size(".explorer + .said")]); }, 500))</script></body>"""
     page = render.render(cells, project.lectures(ROOT)[0])
     path.write_text(page.replace("</body>", measure), encoding="utf-8")
-    found = re.search(r'data-sizes="([^"]*)"', browser.show(path, tmp_path))[1]
+    found = re.search(r'data-sizes="([^"]*)"', browser.show(path))[1]
     outer, *inner, said = json.loads(html.unescape(found))
     for left, top, right, bottom in inner:
         assert outer[0] < left < right < outer[2] and outer[1] < top < bottom < outer[3]
@@ -519,7 +519,7 @@ def test_the_notebook_around_stays_in_its_place(what, tmp_path):
     page = shown._repr_html_().replace('sandbox="allow-scripts"', "")  # to press keys in it
     path = tmp_path / "around.html"
     path.write_text(AROUND % page, encoding="utf-8")
-    found = re.search(r'data-seen="([^"]*)"', browser.show(path, tmp_path))[1]
+    found = re.search(r'data-seen="([^"]*)"', browser.show(path))[1]
     (*scrolled, high), left_alone, told, focused = json.loads(html.unescape(found))
     assert scrolled == [0, 0] and told == focused == 1
     assert left_alone or what == "walk"  # which hides the slider
@@ -536,7 +536,7 @@ def test_where_the_frame_is_taken_out_a_sentence_is_left(tmp_path):
           </script></body>"""
         path = tmp_path / "left.html"
         path.write_text(page, encoding="utf-8")
-        found = browser.show(path, tmp_path)
+        found = browser.show(path)
         assert "Trust Notebook" in re.search(r'data-said="([^"]*)"', found)[1]
         size, pictures = int(re.search(r'data-size="(\d+)"', found)[1]), left.count("<img")
         assert 60 < size < 160 + 400 * pictures

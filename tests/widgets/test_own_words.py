@@ -78,7 +78,7 @@ def in_page(model, folder, asked, texts=()):
     path = folder / "widget.html"
     script = SCRIPT % (json.dumps(asked), json.dumps(list(texts)))
     path.write_text(page.replace("</body>", script), encoding="utf-8")
-    shown = browser.show(path, folder)
+    shown = browser.show(path)
     return json.loads(html.unescape(re.search(r'<pre id="result">(.*?)</pre>', shown, re.S)[1]))
 
 
@@ -183,7 +183,7 @@ def test_the_page_is_used_with_clicks_and_keys(size, tmp_path):
     page = widgets.own_words(model_of(), TOKENIZER, WORDS).html()
     path = tmp_path / "widget.html"
     path.write_text(page.replace("</body>", USED), encoding="utf-8")
-    shown = browser.show(path, tmp_path, size)
+    shown = browser.show(path, size)
     found = json.loads(html.unescape(re.search(r'<pre id="result">(.*?)</pre>', shown, re.S)[1]))
     seen = found["seen"]
     assert found["failures"] == [] and not seen["nan"] and seen["wide"] <= 0

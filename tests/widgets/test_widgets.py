@@ -152,7 +152,7 @@ def test_the_page_computes_what_numpy_computes(name, tmp_path):
     settings = json.dumps([{k: float(v) for k, v in s.items()} for s, _ in wanted])
     path = tmp_path / "widget.html"
     path.write_text(page.replace("</body>", SCRIPT % settings), encoding="utf-8")
-    shown = browser.show(path, tmp_path)
+    shown = browser.show(path)
     answer = json.loads(html.unescape(re.search(r'<pre id="result">(.*?)</pre>', shown)[1]))
     assert answer["failures"] == [] and answer["requests"] == 0
     assert answer["reset"] and answer["said"] and not answer["nan"] and answer["wide"] == []
@@ -196,7 +196,7 @@ def dragged(name, drags, folder):
     path = folder / "widget.html"
     page = ALL[name]().html().replace("</body>", DRAG % json.dumps(drags))
     path.write_text(page, encoding="utf-8")
-    shown = browser.show(path, folder)
+    shown = browser.show(path)
     return json.loads(html.unescape(re.search(r'<pre id="result">(.*?)</pre>', shown)[1]))
 
 
@@ -237,7 +237,7 @@ def test_pointing_at_the_letters_of_a_word_chooses_it(tmp_path):
     </script></body>"""
     path = tmp_path / "widget.html"
     path.write_text(page.replace("</body>", script), encoding="utf-8")
-    assert 'data-seen="[0,1]"' in browser.show(path, tmp_path)
+    assert 'data-seen="[0,1]"' in browser.show(path)
 
 
 @browser.needed
@@ -306,7 +306,7 @@ def test_an_explorer_follows_the_theme_of_the_page_around(scheme, height, dark, 
         f'<iframe srcdoc="{inner}" sandbox="allow-scripts" style="width:800px;height:{height}px">',
         encoding="utf-8",
     )
-    found = re.search(r'data-filter="([^"]*)"', browser.show(page, tmp_path))[1]
+    found = re.search(r'data-filter="([^"]*)"', browser.show(page))[1]
     assert ("invert" in found) is dark and (found == "none") is not dark
 
 
@@ -321,5 +321,5 @@ def test_an_explorer_is_dark_in_a_dark_theme_of_jupyterlab(light, tmp_path):
         'getComputedStyle(document.querySelector("iframe")).colorScheme;</script>',
         encoding="utf-8",
     )
-    found = re.search(r'data-scheme="([^"]*)"', browser.show(page, tmp_path))[1]
+    found = re.search(r'data-scheme="([^"]*)"', browser.show(page))[1]
     assert found == {"false": "dark", "true": "normal"}[light]
