@@ -206,7 +206,8 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
             return Claim(number, verdict, evidence, control, entry["claim"], note)
         _compare(number, entry, verdict, evidence)
     elif verdict != entry["verdict"]:
-        note += f"{'; ' if note else ''}too short to decide, alone it would say '{verdict}'"
+        seen = f"{note} " if note else ""
+        note = f"{seen}This run is too short to decide. Its own verdict would be '{verdict}'."
     return Claim(
         number, entry["verdict"], entry["evidence"], entry["control"], entry["claim"], note
     )
