@@ -98,8 +98,9 @@ def claims_page(root, built, anchors):
     rows = "\n".join(_claim_row(number, ledger[number], tried[number]) for number in sorted(tried))
     return f"""# Claims and verdicts
 
-The slides make claims; each was tried as an experiment, with a control: what would have come out
-the same if the claim's reason were not at work. The number leads to the experiment.
+The slides make claims, and an experiment tests each of them. Its control is a second experiment,
+whose result would be the same if the claim's reason were not at work. The number of a claim leads
+to its experiment.
 
 <p class="filter" id="verdicts"><button type="button" data-verdict="" aria-pressed="true">
 all ({len(tried)})</button>{buttons}</p>

@@ -10,6 +10,7 @@ from tinyattn.course.drawings import drawing, where
 from tinyattn.course.predictions import answer, compare, predict
 from tinyattn.course.project import CourseError
 from tinyattn.course.weights import as_shipped, trained
+from tinyattn.course.wording import at_least, difference, listed, percent
 from tinyattn.progress import progress
 
 __all__ = [
@@ -18,10 +19,14 @@ __all__ = [
     "CourseError",
     "answer",
     "as_shipped",
+    "at_least",
     "claim",
     "compare",
+    "difference",
     "drawing",
     "full",
+    "listed",
+    "percent",
     "predict",
     "progress",
     "seeds",

@@ -165,7 +165,9 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
         number          number of the claim, "C027"
         holds           True, False, "partly", or "undecided": at this scale, the baseline or the
                         control is within the spread
-        evidence        the figures that decided the verdict, with the number of seeds and events
+        evidence        the figures that decided the verdict, with the number of seeds and events;
+                        its first sentence is the comparison that decides, because a badge folds the
+                        rest
         control         an experiment, with its figure, whose result would have been the same if the
                         claim's reason were not at work; for an identity, the deliberate error that
                         is detected
@@ -180,7 +182,6 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
             control
     """
     verdict = _verdict(number, holds, proved)
-    evidence, control = _worded(evidence), _worded(control)
     try:
         root = find_root() if root is None else root
     except CourseError:
@@ -205,16 +206,11 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
             return Claim(number, verdict, evidence, control, entry["claim"], note)
         _compare(number, entry, verdict, evidence)
     elif verdict != entry["verdict"]:
-        note += f"{'; ' if note else ''}too short to decide, alone it would say '{verdict}'"
+        seen = f"{note} " if note else ""
+        note = f"{seen}This run is too short to decide. Its own verdict would be '{verdict}'."
     return Claim(
         number, entry["verdict"], entry["evidence"], entry["control"], entry["claim"], note
     )
-
-
-def _worded(text):
-    """Return a text with "exactly 0" instead of 0e+00 and "100.0%" instead of "at least 100.0%"."""
-    text = re.sub(r"(?<![\w.+-])0(?:\.0+)?e\+00", "exactly 0", text)
-    return re.sub(r"at least (?=100(?:\.0+)?%)", "", text)
 
 
 def _of_a_change(number, entry, verdict, changed):

@@ -1,0 +1,42 @@
+"""Figures as the words of a claim: 100% without a decimal, "exactly 0", and lists with "and"."""
+
+
+def percent(share, digits=1):
+    """Return a fraction as text in percent, where 0% and 100% have no decimals.
+
+    Args:
+        share    fraction, from 0 to 1
+        digits   decimals of all other values
+    """
+    number = f"{100 * share:.{digits}f}"
+    return f"{abs(float(number)):.0f}%" if float(number) in (0, 100) else f"{number}%"
+
+
+def at_least(share, digits=1):
+    """Return a lower bound of a fraction as text, "at least 97.5%", or "100%" if it rounds to that.
+
+    Args:
+        share    fraction, from 0 to 1
+        digits   decimals
+    """
+    text = percent(share, digits)
+    return text if text == "100%" else f"at least {text}"
+
+
+def difference(size):
+    """Return the size of a difference as text, "3e-15", or "exactly 0" if there is none.
+
+    Args:
+        size   a number
+    """
+    return f"{size:.0e}" if size else "exactly 0"
+
+
+def listed(items):
+    """Return the items as text with commas, and with "and" before the last one.
+
+    Args:
+        items   values or texts, at least one
+    """
+    *most, last = map(str, items)
+    return f"{', '.join(most)} and {last}" if most else last
