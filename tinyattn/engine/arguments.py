@@ -16,8 +16,9 @@ INSTEAD = {
 
 
 def run(function, args, options):
-    """Return the result of NumPy's function for Tensors. Raises TypeError for arguments without a
-    rule.
+    """Return the result of NumPy's function for Tensors.
+
+    Raises TypeError if an argument without a derivative rule is used.
     """
     f = HANDLED_FUNCTIONS[function]
     try:

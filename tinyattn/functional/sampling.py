@@ -1,4 +1,4 @@
-"""Drawing at random from probabilities that a network computed."""
+"""Random sampling from probabilities that a network computed."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def multinomial(input, rng=None):
         indices [...], whole numbers in [0, V)
 
     Raises:
-        ValueError: there is a negative number or nan, or a row has no positive one
+        ValueError: a number is negative or nan, or a row has no positive number
     """
     p = np.asarray(to_array(input), np.float64)
     if p.ndim == 0 or not np.all(p >= 0) or not np.all(np.isfinite(p)):

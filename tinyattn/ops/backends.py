@@ -43,7 +43,7 @@ FLOATS = np.dtype(np.float32), np.dtype(np.float64)  # the dtypes that kernels c
 
 
 class Entry(NamedTuple):
-    """A line of the table: the implementations, and the threshold at which "auto" selects the
+    """A line of the table: the implementations, and the work from which "auto" selects the
     kernel.
     """
 
@@ -114,7 +114,7 @@ def select(name, impl, dtype, work):
 
     name   name of the operation, a line of `IMPLEMENTATIONS`
     impl   the requested implementation
-    dtype  dtype of the numbers; only "numpy" accepts others than float32 and float64
+    dtype  dtype of the numbers; only "numpy" accepts dtypes other than float32 and float64
     work   amount of work, in the unit of the table
 
     Without Numba, "kernel" becomes "numpy", with a single warning. Raises ValueError for an
@@ -151,7 +151,7 @@ _mode = _Mode()
 
 @contextmanager
 def array_algebra():
-    """Make "auto" mean "numpy" inside the block, in this thread, so that all small steps are
+    """Make "auto" mean "numpy" inside the block and in this thread, which makes all steps
     visible.
     """
     before = _mode.kernels
@@ -166,8 +166,10 @@ _numba = None  # whether Numba is installed; None: not known yet
 
 
 def have_numba(name):
-    """Return whether kernels can run. The first call imports Numba, or warns that `name` runs
-    without it.
+    """Return whether kernels can run.
+
+    The first call imports Numba. If it is not installed, a warning says that `name` runs without
+    it.
     """
     global _numba
     if _numba is None:
@@ -197,8 +199,9 @@ def operation(name, work, second_order=True):
     implementation that `select` names for the dtype of the first one. `name` can select another
     line of the table, with other implementations.
 
-    `f.implement(impl, forward, backward)` adds an implementation: functions on plain arrays, as in
-    `custom_vjp`. Without a backward pass, forward itself is called with the inputs unchanged.
+    `f.implement(impl, forward, backward)` adds an implementation, which consists of functions on
+    plain arrays, as in `custom_vjp`. Without `backward`, forward is called with the inputs as they
+    are.
     """
 
     def decorate(reference):
@@ -226,7 +229,9 @@ def operation(name, work, second_order=True):
 
 
 def along_rows(x, axis=-1):
-    """Return the work of an operation along an axis: all numbers, or 0 if it is not the last."""
+    """Return the work of an operation along an axis: the size of x, or 0 if the axis is not the
+    last.
+    """
     return x.size if x.ndim and axis in (-1, x.ndim - 1) else 0
 
 
@@ -244,10 +249,10 @@ def custom_vjp(forward, backward, reference=None, name=None):
     where an input has none).
 
     A kernel is not NumPy code, so its backward pass cannot be differentiated again. With a
-    `reference`, the same function composed of operations, the second derivative is the reference's:
-    under `create_graph`, the backward pass computes the reference and its gradients, which are
-    recorded. Without a reference, it raises NotImplementedError with the advice to use
-    impl="numpy", which can be differentiated twice.
+    `reference`, which is the same function composed of operations, it can: under `create_graph`,
+    the backward pass computes the reference and its gradients, and records them. Without a
+    reference, it raises NotImplementedError with the advice to use impl="numpy", which can be
+    differentiated twice.
     """
     op, f = Operation(name or forward.__name__), forward
 
@@ -274,7 +279,9 @@ def custom_vjp(forward, backward, reference=None, name=None):
 
 
 def _through(reference, g, inputs):
-    """Return the recorded gradients of the reference, which have gradients themselves."""
+    """Return the gradients of the reference as recorded Tensors, which can be differentiated
+    again.
+    """
     # views, so that a tensor that is passed twice gets a gradient for each input
     inputs = [np.reshape(x, x.shape) if _needs_grad(x) else x for x in inputs]
     targets = {x for x in inputs if _needs_grad(x)}
