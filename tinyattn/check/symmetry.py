@@ -191,7 +191,7 @@ def _difference(name, first, what, came, wanted):
 
 
 def _distance(a, b):
-    """Return |a - b|, with 0 where both are the same infinity or both nan, and inf where only one
+    """Return |a - b|: 0 where both are the same infinity or nan, and inf where only one of them
     is.
     """
     with np.errstate(invalid="ignore"):
