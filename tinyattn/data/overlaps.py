@@ -1,7 +1,7 @@
 """Small generated images of coloured shapes that hide each other, with class, size and position.
 
-Each image has several objects. A pixel belongs to the object painted last on it, and a pixel of the
-background to none. Class, size and centre describe the whole shape, including its hidden part.
+Each image has several objects. A pixel belongs to the object that was painted on it last, or to
+none in the background. Class, size and centre describe the whole shape, including its hidden part.
 """
 
 from typing import NamedTuple

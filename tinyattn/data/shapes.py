@@ -1,4 +1,4 @@
-"""Generated surfaces in space, as clouds of points whose parts are known: toys, not scans."""
+"""Clouds of points on surfaces in space whose parts are known. They are generated, not scanned."""
 
 from typing import NamedTuple
 
@@ -45,9 +45,9 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
         N         number of points on each
         kinds     names of the kinds to choose from
         rotated   True: each surface is rotated at random; False: all are upright
-        uneven    the density varies like exp(uneven · position) along a random direction; 0: it is
-                  uniform. The number of points on a part is proportional to the square root of its
-                  area, so that thin legs do not vanish
+        uneven    the density varies like exp(uneven · position) along a random direction, and 0
+                  makes it uniform. The number of points on a part is proportional to the square
+                  root of its area, so that thin legs do not vanish
         noise     standard deviation of the points around the surface
         rng       seed or numpy.random.Generator
 
