@@ -99,7 +99,7 @@ def trained(comm=None, average=average_gradients):
 
 
 def main():
-    """Compare all processes of `mpiexec` with a single one, and print the largest difference."""
+    """Compare training on all processes of `mpiexec` with one process, and print the difference."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

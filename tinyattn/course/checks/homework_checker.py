@@ -25,11 +25,11 @@ class HomeworkChecker:
         self._handed_out = None
 
     def check(self, task):
-        """Check one task and print the result. Never raises."""
+        """Check one task and print the result. It never raises an error."""
         print(self.report(task))
 
     def report(self, task):
-        """Check one task and return as text which parts are right and which are not."""
+        """Check one task and return a text that says which parts are right and which are not."""
         self.outcomes[task] = [attempt(part, self.student) for part in self.homework.of(task)]
         return report(task, self.outcomes[task], self.why_not(task))
 
@@ -69,8 +69,9 @@ def handed_out(number):
 
 
 def saved(number, names):
-    """Return {task: points} that grading gives for the saved notebook, or None if the file is
-    unknown.
+    """Return {task: points} that grading gives for the saved notebook.
+
+    It is None if the notebook's file is unknown.
 
     JupyterLab and VS Code report which file runs. The grader's own code reads it, in a separate
     process.
