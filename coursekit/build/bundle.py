@@ -49,7 +49,7 @@ itself, saved.
 
 
 def write(root, folder=None, documents=()):
-    """Write the folder with these lectures and homework, and return its path.
+    """Write the folder for a class with these lectures and homework, and return its path.
 
     Raises CourseError if the folder exists but was not made by this command.
     """

@@ -83,9 +83,7 @@ def keep_outputs(notebook, document):
 
 
 def execute_notebook(notebook, document, *, on_slide=None):
-    """Run every cell in a fresh kernel and keep the outputs, without parts that change from run to
-    run.
-    """
+    """Run every cell in a fresh kernel, and keep the parts of outputs that every run repeats."""
     nbclient = need("nbclient", "class")
     document.folder.mkdir(parents=True, exist_ok=True)
     begins = {slide.cells[0]["id"]: slide for slide in slides(notebook.cells)}
@@ -151,9 +149,9 @@ def executed(document):
 
 
 def _stoppable(client, environment):
-    """Execute in a second thread, so that Ctrl-C ends this one.
+    """Execute in a second thread, so that Ctrl-C ends the main thread.
 
-    nbclient would only end the kernel, and then raise an error about it.
+    In the main thread, nbclient would only end the kernel and raise an error about it.
     """
     running, failures = [], []
 
@@ -218,8 +216,8 @@ def fewer_bytes(png):
     equal.
 
     A plot has few colours, and many mixtures of them along its edges. The palette is used if the
-    mean error is below 0.2 of 255 levels. A photograph is far above this limit, and loses only an
-    unused transparency.
+    mean error is below 0.2 of 255 levels. The error of a photograph is far above this limit, so a
+    photograph loses only its unused transparency.
     """
     image = need("PIL.Image").open(io.BytesIO(png))
     if image.mode == "RGBA" and image.getextrema()[3] == (255, 255):

@@ -1,6 +1,6 @@
 """The style of the drawings: colours, kinds of boxes, font sizes, widths of words.
 
-Only data that flows has a hue, which is the same in every lecture, while boxes, edges and frames
+Only data that flows is coloured, with the same colours in every lecture. Boxes, edges and frames
 are grey. A square, filled box has weights, and a round, white box has none.
 """
 
@@ -92,7 +92,9 @@ class Box:
         return self.s[1]
 
     def at(self, side, share):
-        """Return a point on a side: share 0 is its left or upper end, 1 the other end."""
+        """Return a point on a side. share=0 is the left or upper end, and share=1 is the other
+        end.
+        """
         x, y = getattr(self, side)
         away = share - 0.5
         return (x + away * self.width, y) if side in "ns" else (x, y + away * self.height)
@@ -110,7 +112,7 @@ def spread(widths, left, right=None, gap=16):
 
 
 def runs(label):
-    """Return the pieces of a label, formulas (in dollars) and words, in order."""
+    """Return the pieces of a label, which are formulas (between dollars) and words, in order."""
     return [run for run in re.split(r"(\$[^$]+\$)", label) if run]
 
 

@@ -1,4 +1,4 @@
-"""The homework as a source notebook for nbgrader, so that an existing course can use it.
+"""Write a homework as a source notebook for nbgrader, so that an existing course can use it.
 
 The cell metadata follow nbgrader's format, version 3: answers are autograded answer cells, each
 part of a task is a test cell worth one point, and open questions are graded by hand.
@@ -84,7 +84,7 @@ def _metadata(name, *, solution=False, grade=False, locked=False, points=None, k
 
 
 def _marks(source):
-    """Replace our marks by nbgrader's, and keep the instructions as a comment above them."""
+    """Replace our markers by nbgrader's, and keep the instructions as a comment above them."""
     lines = []
     for line in source.split("\n"):
         if begin := BEGIN.match(line):
