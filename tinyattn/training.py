@@ -354,7 +354,7 @@ def _length(batch):
 
 
 def _mode(model, mode):
-    getattr(model, mode, lambda: None)()  # a model without modes needs no switch
+    getattr(model, mode, lambda: None)()  # a model without train() and eval() needs no switch
 
 
 def _name(metric):

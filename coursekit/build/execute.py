@@ -102,7 +102,7 @@ def _report(source, where, error, printed):
     places = [(f.filename, f.lineno) for f in frames if f.filename.startswith("<cell ")]
     if isinstance(error, SyntaxError):
         places = [(where, error.lineno or 1)]
-    # the report names the line of the cell and the innermost line of the lecture
+    # the report shows the line of the cell and the innermost line of the lecture
     for filename, number in dict.fromkeys((places or [(where, 1)])[:1] + places[-1:]):
         lines = linecache.getlines(filename) or source.split("\n")
         report.append(f"  in {filename.strip('<>')}")

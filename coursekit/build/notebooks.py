@@ -28,7 +28,7 @@ from tinyattn.course.project import SHIPPED, CourseError, write_text
 from tinyattn.kernels.machine import first_use
 
 CELL_TIMEOUT = 600  # seconds; a quick run's cells take a few
-# Pixels per inch of a figure. They are sharp on a projector; the notebook shows 100 per inch.
+# Pixels per inch of a figure, enough for a projector. The notebook shows 100 of them per inch.
 DPI, SHOWN_DPI = 160, 100
 
 
@@ -111,8 +111,8 @@ def execute_notebook(notebook, document, *, on_slide=None):
         on_cell_start=on_cell_start,
     )
     try:
-        # With one BLAS thread, the figures are the same on every machine, and no idle threads spin
-        # between products as small as a lecture's.
+        # With one BLAS thread, the figures are the same on every machine, and no idle threads keep
+        # the processor busy between the small products of a lecture.
         own = {"PYTHONHASHSEED": "0", first_use.SETTING: "now"}
         environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, **own}
         _stoppable(client, environment)

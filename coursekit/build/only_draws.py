@@ -13,7 +13,7 @@ import ast
 
 # Drawing and printing do not change an experiment, so calls on these names are left out.
 SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display", "widgets"}
-# these of them are not pictures themselves
+# the names in SHOWS that are not pictures themselves
 TOOLS = {"plot", "plt", "print", "display", "widgets"}
 # functions and methods that return something and change nothing
 BUILTINS = {
@@ -101,7 +101,7 @@ class Drawings:
             if isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom):
                 return False
             if isinstance(n, ast.Name) and n.id in self.iterators:
-                return False  # reading it uses it up
+                return False  # an iterator is used up by reading it
             if isinstance(n, ast.Call) and not self._call_is_plain(n):
                 return False
         return True

@@ -13,8 +13,8 @@ from tinyattn.course.project import CourseError, lectures, write_text
 GLOSSARY = Path("lectures") / "GLOSSARY.md"
 REFERENCES = Path("lectures") / "REFERENCES.md"
 TEACHING = Path("lectures") / "TEACHING.md"
-# These lectures are not yet ready for other teachers, so the pages leave them out. A test checks
-# that the set only becomes smaller.
+# These lectures are not yet ready for other teachers, so the pages leave them out. A test makes
+# sure that no lecture is added.
 NOT_YET = frozenset()
 BEGIN, END = "<!-- minutes -->", "<!-- end of minutes -->"
 

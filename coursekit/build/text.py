@@ -38,7 +38,7 @@ if find_spec("tinyattn") is None:
     %pip install --quiet tinyattn"""
 
 # JupyterLab shows the first line of a folded cell and of a folded output. In a notebook's file,
-# both begin with a line that tells nothing, which `read_notebook` leaves out, too.
+# both begin with a line that reveals nothing, which `read_notebook` leaves out, too.
 BEFORE_CHOICES = "Why each answer is right or wrong:\n\n"
 BEFORE_ANSWER = {
     "data": {"text/plain": ["The answer:"]},

@@ -19,7 +19,7 @@ THINGS = {
     "key": ("#D55E00", "#A34700", "#FCE6D7"),
     "value": ("#009E73", "#006B4E", "#D8F1E8"),  # a message is a value of attention
     "state": ("#C0609A", "#8F3469", "#F8E4EF"),  # a node's features are its state
-    # this is too light for a line alone, so it is drawn with an edge
+    # this colour is too light for a line alone, so the line is drawn with an edge
     "memory": ("#E69F00", "#7A5400", "#FCEFCF"),
 }
 # The classes of points: (line, words, area). They also differ in shape.
@@ -41,8 +41,8 @@ KINDS = {
 BIG, TEXT, SMALL, SMALLEST = 24, 20, 17, 16  # pixels on a page of 1280 x 720
 SANS = "'Deck Sans','Source Sans 3','Segoe UI',Helvetica,Arial,'Liberation Sans',sans-serif"
 MONO = "'Deck Mono','JetBrains Mono',Menlo,Consolas,'Liberation Mono',monospace"
-# The width of each character from " " to "~" in the deck's font, in hundredths of its size, plus
-# 32.
+# The widths of the characters from " " to "~" in the deck's font, in hundredths of the font size.
+# Each is stored as the character with the code width + 32.
 WIDTHS = (
     "4=KRRr]9>>JR9?9CRRRRRRRRRR99RRRJuV[Y^UQ^a:PZQiabYbYUV`ToSPV>C"
     ">RRVRWNXR=RV99R:sWVXXCJBVOhMOJ>8>R"

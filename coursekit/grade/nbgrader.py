@@ -14,8 +14,8 @@ from tinyattn.course.project import write_text
 
 HIDDEN = "### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
 # Answers run in the kernel of the tests and can replace functions of the checks, so the hidden test
-# reads the checks from their files again. A NumPy or a Python that was changed stays changed: only
-# a sandbox withstands that, as in `tinyattn grade 04 submitted`.
+# reads the checks from their files again. If a student has changed NumPy or Python, it stays
+# changed. Only a sandbox withstands this, as in `tinyattn grade 04 submitted`.
 ANEW = """import sys
 
 for name in [name for name in sys.modules if name.startswith("tinyattn.course")]:

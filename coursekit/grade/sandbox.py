@@ -163,7 +163,7 @@ class WasiProcess:
         except SessionEnded:
             raise ended() from None
         if done.trapped == "deadline" and time.process_time() < watch.last:
-            # nothing in a box can wait, so the machine has not let it compute
+            # code in a box cannot wait for anything, so the machine has not let it compute
             raise NotAsked(
                 f"the machine gave it {time.process_time() - watch.began:.0f} seconds of computing "
                 f"time in {PATIENCE * SECONDS:.0f} seconds, because too much else is running"

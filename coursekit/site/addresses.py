@@ -28,7 +28,7 @@ TEXTS = {
     "tinyattn/trace/README.md": "project/trace",
 }
 
-# of these, and with the page of each lecture, what `tinyattn site --for-students` leaves out
+# `tinyattn site --for-students` leaves these out, and the page for the lecturer of each lecture
 LECTURERS = {"lectures/TEACHING.md", "lectures/README.md"}
 
 

@@ -18,7 +18,7 @@ from tinyattn.ops import coverage
 
 SITE = Path("build") / "site"
 SOURCES = Path("build") / "site-sources"
-PICTURES = "tests/benchmarks", "docs/pictures"  # of the project's texts
+PICTURES = "tests/benchmarks", "docs/pictures"  # folders with images of the project's texts
 
 
 def build_site(root, students=False):

@@ -61,7 +61,8 @@ def companions(root):
 def _as_notebook(name, text):
     """Return a page as a notebook of texts with working links, because JupyterLab renders these."""
     text = text.replace("](../notebooks/", "](")
-    text = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", text)  # what is outside of the workbook
+    # links that lead out of the workbook become words
+    text = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", text)
     parts = re.split(r"\n(?=## )", text.strip())
     cells = [
         {"cell_type": "markdown", "id": f"{name}-{i:03d}", "metadata": {}, "source": part.strip()}

@@ -6,10 +6,10 @@ import numpy as np
 
 PATH = 12  # a comparison counts if at most this many operations lead from it to the loss
 PROBABILITIES = {"softmax", "sigmoid"}
-SELECTED = {"getitem", "take_along_axis"}  # what takes the labels' numbers of each row
+SELECTED = {"getitem", "take_along_axis"}  # these select the label's number in each row
 SELECTIONS = {*SELECTED, "reshape", "squeeze", "ravel", "astype", "transpose"}
-SAME_ORDER = {*SELECTIONS, "mean", "sum"}  # what grows if all of its input grows
-OFFSETS = {"clip", "maximum", "add"}  # against the logarithm of 0
+SAME_ORDER = {*SELECTIONS, "mean", "sum"}  # the results of these grow if all inputs grow
+OFFSETS = {"clip", "maximum", "add"}  # these protect against the logarithm of 0
 
 
 def direction(t, errors, depth=PATH):

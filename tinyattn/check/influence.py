@@ -218,8 +218,8 @@ def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
         out_groups = {len(groups): groups, len(names): names}.get(y.shape[0] if y.ndim else 0)
     if out_groups is None or y.ndim <= out_axis or y.shape[out_axis] != len(out_groups):
         raise ValueError(
-            f"{name}: the result must have length {len(groups)} on axis {out_axis}, as x of shape "
-            f"{x.shape}, but its shape is {y.shape}"
+            f"{name}: axis {out_axis} of the result must have length {len(groups)}, as in x of "
+            f"shape {x.shape}, but the result has shape {y.shape}"
         )
     largest = max(np.abs(y).max(initial=0), 1e-300)
     table, other = np.zeros((len(names), len(names))), _other(x, rng)

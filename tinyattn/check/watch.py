@@ -23,8 +23,8 @@ from tinyattn.engine.read_only import comparing
 
 STEPS = 5  # the first steps of the optimizer are checked in full, later ones only by their loss
 LOSSES = 100  # a loss that grows over this many steps means that the learning rate is too high
-GROWN = 20  # a loss has grown if it is this many times the first one,
-LASTING = 5  # in this many steps in a row: single batches of a good training reach that, too
+GROWN = 20  # a loss has grown if it is this many times as large as the first one ...
+LASTING = 5  # ... in this many steps in a row, because single batches of a good training reach it
 WHOLE_NUMBERS = (np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around)
 STEPPED = (*WHOLE_NUMBERS, np.heaviside, np.less, np.less_equal, np.greater, np.greater_equal)
 
@@ -107,7 +107,7 @@ class _Watcher:
         self.rates = []  # the largest learning rate of each step
         self.reached, self.moving = set(), set()  # names that got a gradient; one that is not 0
 
-    # ---- where it looks on
+    # ---- starting and stopping to observe
 
     def start(self):
         """Observe the optimizer, the backward pass and the operations."""
@@ -172,7 +172,7 @@ class _Watcher:
             self._check_loss(root.item())
         return grads
 
-    # ---- saying it
+    # ---- warnings
 
     def say(self, topic, text, line=None):
         """Warn once about a mistake at a line (file, number), or at the user's current line."""
@@ -382,7 +382,7 @@ class _Watcher:
         known = {id(p) for p in self.model.parameters()} | {id(p) for p in self._optimized()}
         strange = {id(p): p for p in grads if is_parameter(p) and id(p) not in known}
         held = {id(p) for p in self._optimized()}
-        # an adversary makes the error of another network larger, and that is meant
+        # an adversary makes the error of another network larger on purpose
         if self.turned and not any(is_parameter(p) and id(p) not in held for p in grads):
             self.say("negated loss", *self.turned)
         if strange and self.unknown and not self.unknown & set(strange):

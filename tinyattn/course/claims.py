@@ -233,8 +233,8 @@ def _enter(number, entry, verdict, evidence, control):
     """Write the outcome of a full run into the ledger's entry, and return a note about it."""
     if not control:
         raise ClaimError(
-            f"claim {number} has no control, an experiment whose result would be the same if the "
-            "reason that the claim gives were not at work. Pass control= with its figure"
+            f"claim {number} has no control, an experiment without the cause that the claim gives. "
+            "Pass control= with its figure"
         )
     before = entry["verdict"]
     entry.update(verdict=verdict, evidence=evidence, control=control)

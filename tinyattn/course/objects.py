@@ -206,7 +206,7 @@ def times_drawn(E, draws=1000, rng=0):
         [1 + draws, E] int
     """
     drawn = np.random.default_rng(rng).multinomial(E, np.full(E, 1 / E), size=draws)
-    # of the type of an index, which np.repeat needs: 32 bits in a browser
+    # np.repeat needs the type of an index, which has 32 bits in a browser
     return np.concatenate([np.ones((1, E)), drawn]).astype(np.intp)
 
 

@@ -102,7 +102,7 @@ def answer(seal):
         seal   the answers, as `sealed` wrote them into the student's copy
     """
     right, words = json.loads(zlib.decompress(base64.b64decode(seal)))
-    said = _taken_up() or _answered.get(seal)  # the second when this cell is run once more
+    said = _taken_up() or _answered.get(seal)  # the second one counts if this cell runs again
     if not said:
         return Note(
             (

@@ -106,7 +106,7 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
             f"distractors: expected 0 <= told <= neighbours[0] <= neighbours[1], got told={told}, "
             f"neighbours={neighbours}"
         )
-    # enough nodes that no sender repeats
+    # with this many nodes, no sender needs to repeat
     least = classes * max(3 * told + 3, neighbours[1] - told + 2)
     if num_nodes < least:
         raise ValueError(

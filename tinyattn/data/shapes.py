@@ -184,7 +184,7 @@ def _one_ring(rng):
 def _chair(rng):
     width, depth, leg, back = rng.uniform(
         [0.7, 0.7, 0.5, 0.6], [1.1, 1.1, 1.0, 1.3]
-    )  # of the seat, of the legs below it, of the back above it
+    )  # heights of the seat, of the legs below it and of the back above it
     parts = [
         ("chair seat", *_box((width, depth, 0.08), rng)),
         ("chair back", *_moved(_box((width, 0.08, back), rng), (0, depth / 2, back / 2 + 0.04))),

@@ -26,7 +26,7 @@ def run(function, args, options):
     except TypeError as error:
         unknown = [k for k in options if not _takes(f, k)]
         if not unknown and _fits(f, args, options):
-            raise  # something else is wrong
+            raise  # the arguments fit, so something else is wrong
         cause = error
     # NumPy passes its own defaults on, as row_stack does to vstack. They change nothing.
     asked = {k: v for k, v in options.items() if k not in unknown or not _default(function, k, v)}

@@ -231,7 +231,7 @@ def tensor(data, dtype=None, requires_grad=False) -> Tensor:
 
 def from_numpy(array, written=NEVER_WRITTEN) -> Tensor:
     """Wrap the array itself, not a copy, in a tensor without gradient."""
-    t = new(Tensor)  # without __init__ and its checks
+    t = new(Tensor)  # this skips __init__ and its checks
     t._data, t._version = array, written
     t._operation = t._values = t._options = t._grad = None
     t._inputs, t._created, t.requires_grad = (), 0, False
@@ -420,8 +420,8 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
     if targets is not None:
         results, grads = prune_to_targets(targets, results, grads)
     grads[root] = gradient  # the other gradients are None until their first term arrives
-    # owned: the sum of gradients of these tensors was allocated here, so later terms are added in
-    # place
+    # The gradient sums of the tensors in `owned` were allocated here, so later terms are added in
+    # place.
     owned, kind = set(), Tensor if create_graph else ndarray
     with set_grad_enabled(create_graph), Noted() as noted:
         for t in results:  # youngest first
@@ -443,7 +443,7 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                     if total is None:  # another tensor may share g_x, so it is never written to
                         grads[x] = g_x
                     elif x in owned:
-                        total += g_x  # in place
+                        total += g_x  # in place, because this pass owns the array
                     else:
                         grads[x] = as_array(total + g_x)
                         if not create_graph:

@@ -52,8 +52,8 @@ def fork_safe(lock):
     return lock
 
 
-# {number: memory}, the oldest first. A forked child could find a lock closed for ever, so there is
-# none: each operation on a dictionary is atomic.
+# {number: memory}, the oldest first. A forked child could find a lock that stays closed forever, so
+# there is none. Each operation on a dictionary is atomic.
 _spare, _numbers = {}, count()
 
 
@@ -110,7 +110,7 @@ def _taken(size):
     """Return the memory of this size that was released last, or None."""
     for number in reversed(list(_spare)):
         memory = _spare.get(number)
-        # it is ours unless another thread was faster
+        # the memory is ours unless another thread was faster
         if memory is not None and len(memory) == size and _spare.pop(number, None) is not None:
             return memory
     return None

@@ -109,7 +109,7 @@ def _install_in(formatter):
         finally:
             _restore(chain)
             formatter.tb = tb  # for %debug
-        if hidden and len(lines) > 1:  # above the message, which stays the last to be read
+        if hidden and len(lines) > 1:  # insert the remark above the message, which stays at the end
             messages = [i for i, line in enumerate(lines) if kind.__name__ in line]
             lines.insert(messages[-1] if messages else len(lines), _told(hidden, "%xmode Verbose"))
         return lines

@@ -23,8 +23,8 @@ from tinyattn.graph.segment import segment_sum
 from tinyattn.ops.condensation import repulsion
 
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1; above this β, the charge stays what it is here
-TOGETHER = 2**16  # distances that are looked at together: they fit into a cache
-PIECE, MOST_KEPT = 2**18, 8  # pairs that are worked on together, and pieces of them that are kept
+TOGETHER = 2**16  # number of distances in a block, which fits into a cache
+PIECE, MOST_KEPT = 2**18, 8  # number of pairs in a block, and largest number of blocks to keep
 
 
 class Terms(NamedTuple):
@@ -294,7 +294,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
         raise ValueError(f"condense: expected t_d >= 0 (a distance), got t_d={t_d}")
     found, points = np.full(len(beta), -1), []
     for rows in _events("condense", batch, len(beta)):
-        free = rows[np.argsort(-beta[rows], kind="stable")]  # taken by no object yet
+        free = rows[np.argsort(-beta[rows], kind="stable")]  # these points belong to no object yet
         while len(free) and beta[free[0]] > t_beta:
             near = np.sum(np.square(x[free] - x[free[0]]), axis=1) <= t_d * t_d
             found[free[near]] = len(points)

@@ -14,7 +14,7 @@ from tinyattn.inference.layers import COMPILED
 from tinyattn.nn import Buffer, Module, Parameter
 from tinyattn.nn.overrides import describe_class_override, describe_object_override, is_user_module
 
-# the entry of a module that is not in COMPILED
+# the entry for modules that are not in COMPILED
 NOT_COMPILED = "module: this kind has no compiled form"
 
 

@@ -37,8 +37,8 @@ from tinyattn.ops.backends import have_numba
 
 # Measured with 64 to 384 features. With more rows, the modules are as fast, because their matrix
 # products then fill the tiles of `kernels.fast.matmul`.
-MOST_TEXTS = 64  # texts with one new token each
-MOST_TOKENS = 64  # tokens of all texts together
+MOST_TEXTS = 64  # largest number of texts with one new token each
+MOST_TOKENS = 64  # largest number of tokens in all texts together
 NOTHING = np.empty(0, np.float32)
 
 
@@ -134,9 +134,7 @@ class OneTokenLlamaBlock(OneTokenLlamaBlocks):
 
 
 class FewRowsNorm(Module):
-    """A compiled `nn.RMSNorm` for few rows, where the code around a kernel takes most of the
-    time.
-    """
+    """A compiled `nn.RMSNorm` for few rows, with little code around its kernel."""
 
     runs = "compiled for float32 without a gradient, else module"
 

@@ -142,8 +142,8 @@ def _placed(name, z, places):
     """Add places [R, D] to z [B, R, D]."""
     if z.shape[1] != len(places):
         raise ValueError(
-            f"{name}: the images have {z.shape[1]} regions, expected {len(places)}. Make it with "
-            f"count={z.shape[1]}, or give images of another size"
+            f"{name}: the images have {z.shape[1]} regions, expected {len(places)}. Create {name} "
+            f"with count={z.shape[1]}, or pass images of another size"
         )
     return z + places
 

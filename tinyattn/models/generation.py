@@ -17,7 +17,8 @@ from tinyattn import inference
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.models.decoding import decode_tokens
 
-# steps between two looks at a large model, each of which costs as much as computing some steps
+# number of steps between two comparisons with a large model, each of which takes as long as a few
+# steps
 LOOK_EVERY = 16
 
 

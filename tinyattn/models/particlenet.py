@@ -130,7 +130,7 @@ def _check_jets(points, features, mask):
         raise ValueError("ParticleNet: the mask contains no particle. Pass at least one")
     if len(empty):
         raise ValueError(
-            f"ParticleNet: each jet needs a particle, but the mask of jet {empty[0]} of "
-            f"{len(mask)} has none. Leave out empty jets"
+            f"ParticleNet: each jet needs at least one particle, but jet {empty[0]} of {len(mask)} "
+            f"has none in its mask. Leave out empty jets"
         )
     return mask

@@ -71,7 +71,7 @@ class KeyValueCache:
                 "new cache for each batch, or select rows with .rows(index)"
             )
         S = self.longest + T
-        # double the room, because otherwise all tokens are copied for each new one
+        # double the room, because otherwise every new token would copy all earlier ones
         if self.k is None or self.k.shape[-2] < S:
             room = S if self.k is None else max(S, 2 * self.k.shape[-2])
             self.k, self.v = (

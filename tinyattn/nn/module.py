@@ -96,7 +96,7 @@ class Module(torch_hints.ModuleTorchNames):
             )
         super().__setattr__(name, value)
 
-    # ---- what is inside
+    # ---- parts
 
     def named_children(self):
         """Yield (attribute name, module) for the modules directly inside."""

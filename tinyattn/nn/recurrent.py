@@ -260,7 +260,7 @@ class _Recurrent(Module):
             )
             outputs.append(y)
             last.append(end)
-            # all directions of the layer are done
+            # all directions of this layer have been computed
             if i + 1 == len(places) or places[i + 1][0] > layer:
                 x = np.concatenate(outputs, axis=-1) if len(outputs) > 1 else outputs[0]
                 outputs = []

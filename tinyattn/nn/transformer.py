@@ -50,7 +50,7 @@ class _Layer(Module):
                 f"{type(self).__name__}: activation must be a function or one of "
                 f"{', '.join(ACTIVATIONS)}, got {activation!r}"
             )
-        # None: the default generator at run time
+        # None stands for the default generator at run time
         of_dropout = None if rng is None else generator(rng)
         rng, parts = of_dropout or generator(), range(1, len(self.attentions) + 2)
         for name in self.attentions:

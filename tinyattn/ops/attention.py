@@ -26,7 +26,7 @@ def attention_softmax(scores):
     its gradient stay 0 even if another score of the query is nan.
     """
     # Subtracting the largest score of each query changes nothing, but keeps exp from overflowing.
-    # If the largest is -inf, subtracting 0 instead avoids -inf - -inf = nan.
+    # If this score is -inf, 0 is subtracted instead, because -inf - -inf would be nan.
     highest = np.fmax.reduce(scores, axis=-1, keepdims=True, initial=-np.inf)
     e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
     total = e.sum(axis=-1, keepdims=True)

@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
     names: tuple  # names of the implementations
     least: float  # amount of work from which the kernel is faster than NumPy
-    unit: str  # unit of the work
+    unit: str  # the unit in which `least` counts the work
 
 
 # The number at the end of a line tells how many times as fast as NumPy the kernel was with this
@@ -84,8 +84,7 @@ IMPLEMENTATIONS = {
     "squared_distances": Entry(NO_SUMS, 2**13, "differences N·K·S"),  # 2.6
     "pair_sums": Entry(NO_SUMS, 2**13, "sums N·K·F"),  # 1.6
     # operations that choose the implementation themselves
-    # the same as attention
-    "packed_self_attention": Entry(NO_SUMS, 2**14, "scores, T·T of all heads"),
+    "packed_self_attention": Entry(NO_SUMS, 2**14, "scores, T·T of all heads"),  # as attention
     "softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.5
     "log_softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.5
     "cross_entropy": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
@@ -95,11 +94,11 @@ IMPLEMENTATIONS = {
     "take_rows": Entry(NO_SUMS, 2**17, "numbers"),  # 2.4; with a sixteenth of it 0.9
     "add_rows": Entry(NO_SUMS, 2**12, "numbers"),  # 3.0
     "sum_rows": Entry(NO_SUMS, 2**13, "numbers"),  # 1.2; with a quarter of it 0.8
-    # Products: with more work, NumPy uses its own threads, which keep waiting in a loop when they
-    # are done and slow down the kernels that follow. With less work, it uses one thread.
+    # For products with more work, NumPy uses its own threads. When they are done, they keep waiting
+    # in a loop and slow down the kernels that follow. With less work, NumPy uses one thread.
     "matmul": Entry(NO_SUMS, 2**18, "multiplications"),
     "matvec": Entry(NO_SUMS, 2**17, "multiplications"),  # a few rows times a matrix
-    "quantized_linear": Entry(ALL, 2**12, "multiplications"),  # the matrix has few bits per number
+    "quantized_linear": Entry(ALL, 2**12, "multiplications"),  # by numbers of few bits
     "adam": Entry(NO_SUMS, 2**12, "parameters"),  # 1.8
 }
 
@@ -282,7 +281,7 @@ def _through(reference, g, inputs):
     """Return the gradients of the reference as recorded Tensors, which can be differentiated
     again.
     """
-    # views, so that a tensor that is passed twice gets a gradient for each input
+    # make views, so that a tensor that is passed twice gets a gradient for each input
     inputs = [np.reshape(x, x.shape) if _needs_grad(x) else x for x in inputs]
     targets = {x for x in inputs if _needs_grad(x)}
     found = backward_pass(reference(*inputs), g, create_graph=True, targets=targets)

@@ -10,10 +10,10 @@ from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
 MODULES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
 KINDS = {
-    "recorded": "its gradient is known",
-    "no gradient": "gives a Tensor that has none, as comparisons and indices do",
-    "refused": "an error that names it: say x.numpy(), or write it with recorded functions",
-    "plain arrays": "asks no Tensor: it makes arrays, or wants x.numpy()",
+    "recorded": "the result is a Tensor with a gradient",
+    "no gradient": "the result is a Tensor without a gradient, as for comparisons and indices",
+    "refused": "an error names the function. Pass x.numpy(), or use recorded functions",
+    "plain arrays": "the function creates arrays, or needs x.numpy() as its argument",
 }
 
 

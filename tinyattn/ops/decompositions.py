@@ -90,8 +90,8 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
         raise TypeError("np.linalg.svd of Tensors takes no hermitian=. Use np.linalg.eigh")
     if compute_uv and full_matrices and m != n:
         raise TypeError(
-            f"np.linalg.svd of Tensors: the last {abs(m - n)} vectors of a matrix {m} × {n} are "
-            "not determined and have no gradient. Write full_matrices=False"
+            f"np.linalg.svd of Tensors: a is {m} × {n}, so the last {abs(m - n)} vectors are not "
+            "determined and have no gradient. Write full_matrices=False"
         )
     u, s, vt = _cut(_svd(a), a.shape)
     return type(np.linalg.svd(np.eye(1)))(u, s, vt) if compute_uv else s

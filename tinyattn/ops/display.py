@@ -142,10 +142,10 @@ def _spread(array):
 # ---------------------------------------------------------------- arrays as pictures
 
 
-# rows and columns of cells for one and for several slices; number of slices
+# rows and columns of cells for one slice and for several, and the number of slices
 ALONE, SEVERAL, SLICES = (20, 28), (12, 16), 4
 PIXELS = 16  # size of a cell
-# above and below zero, distinguishable with any kind of colour vision
+# the colours above and below zero differ for any kind of colour vision
 BLUE, VERMILLION = "0,114,178", "213,94,0"
 SHARE = 0.6  # strongest opacity: the background shows through, so dark themes work too
 

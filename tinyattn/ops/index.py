@@ -76,7 +76,7 @@ _scatter.defvjp(
 
 
 def _gather(x, index):
-    """x[index]"""
+    """Return x[index]"""
     return take_rows(x, index) if _names_rows(index) and x.ndim > 1 else x[index]
 
 
@@ -116,7 +116,7 @@ def _row_numbers(index, n):
 
 @operation("take_rows", work=lambda x, index: index.size * math.prod(x.shape[1:]))
 def take_rows(x, index):
-    """x[index] for whole rows."""
+    """Return x[index] for an index of whole rows."""
     return x[index]
 
 

@@ -393,7 +393,7 @@ inv.defvjp(lambda g, y, x: -(_t(y) @ g @ _t(y)))
 def det(x):
     """y = det X;   X̄ = ȳ y X⁻ᵀ, and for a small or a singular X the cofactors, ȳ (-1)ⁱ⁺ʲ det Xᵢⱼ.
 
-    Xᵢⱼ is X without row i and column j: det is a polynomial, so it has a slope everywhere.
+    Xᵢⱼ is X without row i and column j. As a polynomial, det has a slope everywhere.
     """
     return np.linalg.det(x)
 

@@ -201,7 +201,8 @@ def _gates(p, q, before, kind, step):
     The result is h [B, H], or h and c [2, B, H] for the LSTM. `step` is the formula as array
     algebra.
     """
-    after = step(p, q, (before, before))  # of the state, a GRU reads h (the first), an LSTM only c
+    # a GRU reads h, the first array of the state, and an LSTM reads only c
+    after = step(p, q, (before, before))
     return after[0] if len(after) == 1 else np.stack(after)
 
 

@@ -74,7 +74,7 @@ def segment_softmax(values, ids, n):
     """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e'), the softmax of each
     segment.
     """
-    top = _extreme(values.data, ids, n, np.maximum)  # it cancels, so it needs no gradient
+    top = _extreme(values.data, ids, n, np.maximum)  # the maximum cancels, so it needs no gradient
     top = np.where(np.isneginf(top), 0, top)  # the segment contains only -inf
     e = np.exp(values - top[ids])
     total = scatter_add(e, ids, (n, *values.shape[1:]))

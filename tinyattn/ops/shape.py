@@ -221,7 +221,7 @@ def array_split(x, indices_or_sections, axis=0):
     """Return a list of pieces along `axis`: n nearly equal ones, or cut at the given indices."""
     length, n = x.shape[axis], indices_or_sections
     if not np.isscalar(n):
-        cuts = list(n)  # pieces may be empty or extend beyond the end
+        cuts = list(n)  # pieces may be empty, and cuts may lie beyond the end
     elif n < 1:
         raise ValueError(f"split: the number of parts must be at least 1, got {n}")
     else:

@@ -165,7 +165,7 @@ class Optimizer:
         groups = [dict(g) for g in self.param_groups]
         own = {f"param_groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
         here = {name for name in saved if name.startswith("param_groups.")}
-        for i, g in enumerate(groups):  # the value exists once a schedule was made
+        for i, g in enumerate(groups):  # this value exists only after a schedule was made
             name = f"param_groups.{i}.initial_lr"
             if name in here - own:
                 g["initial_lr"] = g["lr"]
@@ -215,7 +215,7 @@ class Optimizer:
                 self._misfit(f"{key} is {value}, no number of steps")
             if not counter and (value.shape != p.shape or value.dtype.kind != "f"):
                 self._misfit(f"{key} is {value.dtype} {value.shape} for a parameter {p.shape}")
-            # use the kernel's order, because it would only change a copy of any other
+            # use the kernel's memory order, because the kernel would only change a copy
             taken[key] = int(value) if counter else value.astype(p.dtype, order="C")
         return taken
 
@@ -249,7 +249,7 @@ def list_parameters(name, params):
             f"{name}: expected a list of Tensors, got a {type(params).__name__}. Write "
             "model.parameters(), with ()"
         )
-    if isinstance(params, Tensor):  # a list of it would be its rows, which are never trained
+    if isinstance(params, Tensor):  # list(tensor) would be its rows, which would never be trained
         raise TypeError(f"{name}: expected a list of Tensors, got one Tensor. Write [tensor]")
     return list(params)
 

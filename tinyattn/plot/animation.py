@@ -11,7 +11,7 @@ import numpy as np
 from tinyattn.plot.picture import canvas, figure, real_array
 from tinyattn.plot.style import COLORS, INK, MARKERS, pyplot, style
 
-DPI = 100  # pixels per inch of a film, enough for a slide without a larger file
+DPI = 100  # pixels per inch of a film, which is enough for a slide and keeps the file small
 NOTHING = "#C8C8C8"  # colour of points without an object
 DOTS = (12, 110)  # areas of the smallest and the largest dot, in points²
 

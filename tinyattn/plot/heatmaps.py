@@ -138,7 +138,7 @@ def _panels(values, titles):
         matrices = [stack] if stack.ndim == 2 else list(stack)
     if not matrices or any([m.size == 0 for m in matrices]):
         raise ValueError(
-            f"heatmap: there is nothing to draw, the shapes are {[m.shape for m in matrices]}"
+            f"heatmap: there is nothing to draw in matrices of shapes {[m.shape for m in matrices]}"
         )
     titles = [titles] if isinstance(titles, str) else titles
     if titles is not None and len(titles) != len(matrices):

@@ -18,7 +18,7 @@ INK, GREY, PALE = "#222222", "#767676", "#E6E6E6"
 SEQUENTIAL = ["#FFFFFF", "#B9D9EE", "#56B4E9", "#0072B2", "#00304D"]
 DIVERGING = ["#6B2F00", "#D55E00", "#F9D2B8", "#FFFFFF", "#A9D2EA", "#0072B2", "#00304D"]
 
-# inches, the proportions of a slide; text of 14 points is then 1/23 of its height
+# inches, in the proportions of a slide. Text of 14 points is then 1/23 of the height.
 SIZE = (8.0, 4.5)
 DPI = 150  # pixels per inch in files and notebooks
 

@@ -32,9 +32,9 @@ def _small_enough(tape):
     cells = max([s.y.size for s in tape.steps], default=0)
     if len(tape.steps) > MOST_STEPS or cells > MOST_CELLS:
         raise ValueError(
-            f"trace: {len(tape.steps)} steps with up to {cells} elements are too large, at most "
-            f"{MOST_STEPS} steps and {MOST_CELLS} elements can be shown. Trace a shorter sequence, "
-            "fewer layers or a smaller batch"
+            f"trace: {len(tape.steps)} steps with up to {cells} elements are too many, because the "
+            f"page shows at most {MOST_STEPS} steps and {MOST_CELLS} elements. Trace a shorter "
+            "sequence, fewer layers or a smaller batch"
         )
 
 

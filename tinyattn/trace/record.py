@@ -20,7 +20,7 @@ from tinyattn.trace.forward import primitives_of
 from tinyattn.trace.tape import Tape
 
 HERE = os.path.dirname(os.path.dirname(autograd.__file__)) + os.sep
-# Results are computed in these files, but their lines tell nothing about the computation ...
+# Results are computed in these files, but their lines do not explain the computation ...
 ENGINE = tuple(HERE + folder + os.sep for folder in ("engine", "ops", "kernels", "trace"))
 # ... except for the array algebra of layers, whose variables are the letters of their formulas. It
 # is in the files of ops/ that have the same name as a public file.

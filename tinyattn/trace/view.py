@@ -239,7 +239,7 @@ class Block:
 
     def __enter__(self):
         self._recorder.look({**self._frame.f_globals, **self._frame.f_locals}, 0, 0)
-        self._recorder.last = None  # results from before the block are not its own
+        self._recorder.last = None  # forget results from before the block
         self._inside = [array_algebra(), self._recorder.on(self._frame)]
         for manager in self._inside:
             manager.__enter__()

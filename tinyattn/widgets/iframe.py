@@ -11,7 +11,7 @@ HOW = (
     "To wake it in JupyterLab: menu View, Activate Command Palette, Trust Notebook. Or run this "
     "cell and those before it."
 )
-# JupyterLab tells its theme only by this attribute, and a page in a frame by `color-scheme`
+# JupyterLab reports its theme only by this attribute, which becomes `color-scheme` in the frame
 DARK = "[data-jp-theme-light=false] .explorer>iframe{color-scheme:dark}"
 
 

@@ -8,7 +8,7 @@ from tinyattn.engine.autograd import no_grad
 from tinyattn.widgets import still
 from tinyattn.widgets.widget import Widget
 
-LONGEST = 40  # tokens of the words that are shown; a map of more is too fine to click on
+LONGEST = 40  # tokens; a map of more tokens is too fine to click on
 
 
 def own_words(model, tokenizer, text, *, what="a small GPT"):

@@ -18,7 +18,7 @@ class Forbidden(Exception):
     """An error for the use of a name that the task does not list."""
 
 
-# --- what is listed
+# --- the listed names
 
 NUMPY_REFUSED = {
     "DataSource",
@@ -101,7 +101,7 @@ TENSOR = set(
 DERIVED = "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sin cos tan arcsinh arccosh arctanh"
 COUNTED = [*DERIVED.split(), "arcsin", "arccos", "arctan", "power", "pow", "float_power", "sqrt"]
 COUNTED += ["logaddexp", "logaddexp2", "ldexp", "sinc", "i0", "cbrt"]
-# modules whose distributions and big numbers have an exp that nobody counts
+# these modules have distributions or big numbers with an exp that is not counted
 NOT_BY_HAND = {"cmath", "decimal", "numpy.fft", "numpy.random", "random", "statistics"}
 NO_WAY_ROUND = {"geomspace", "logspace", "vectorize", "frompyfunc", "emath", "kaiser", "longdouble"}
 

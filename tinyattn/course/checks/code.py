@@ -33,7 +33,7 @@ class Statement:
     index: int  # index of the statement in the cell
     node: ast.AST
     binds: set
-    changes: set  # names whose values it writes into
+    changes: set  # names of the objects that it changes
     needs: set
 
     @property

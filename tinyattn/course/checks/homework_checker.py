@@ -95,7 +95,7 @@ def report(task, outcomes, reason=None):
     if all(outcome.unfinished for outcome in outcomes):
         return f"Task {task} is not done: {outcomes[0].text.removeprefix(f'task {task}: ')}"
     lines = [f"Task {task}: {sum(o.right for o in outcomes)} of {len(outcomes)} parts are right."]
-    told = {}  # an error that several parts run into: the first of them
+    told = {}  # {error that several parts run into: the first of these parts}
     for outcome in outcomes:
         text = f": {outcome.text}" if outcome.text else ""
         if outcome.text and told.setdefault(outcome.text, outcome.title) != outcome.title:

@@ -27,9 +27,11 @@ def ranges(category):
 
 @cache
 def gpt2_pattern():
-    """Return a pattern for 's, 't, …, or a word, a number or punctuation, or blanks.
+    """Return a pattern for the pieces of a text: 's and similar endings, words, numbers, other
+    signs.
 
-    A word, a number or punctuation includes one blank before it.
+    A word, a number or a sequence of signs includes one blank before it. Further blanks are pieces
+    of their own.
     """
     L, N = ranges("L"), ranges("N")
     return re.compile(
