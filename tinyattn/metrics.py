@@ -30,7 +30,7 @@ class Rejection(NamedTuple):
 def roc_curve(scores, labels):
     """Return the efficiencies (ε_S, ε_B) for every threshold, from (0, 0) to (1, 1), each [T].
 
-    Events with equal scores pass together, so they make one step.
+    Events with equal scores pass together, so they are one step of the curve.
 
     Args:
         scores   score of each event [N], larger where signal is more likely

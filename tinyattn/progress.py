@@ -12,8 +12,9 @@ REDRAW = 0.1  # seconds between two updates of the line
 def moving_line(quiet, final, marks=()):
     """Return a function that replaces the displayed text. At the end, `final()` remains.
 
-    The final text contains no timings, so a notebook that runs again has the same output. marks:
-    names of additional (empty) representations of the line in a notebook, by which it can be found.
+    The final text contains no timings, so a notebook that runs again has the same output. `marks`
+    are the names of additional, empty representations of the line in a notebook, by which it can be
+    found.
     """
     write, last = _notebook_line(marks) or _terminal_line(), -math.inf
 
@@ -70,8 +71,8 @@ MIME = "application/x-tinyattn-progress"  # marks the line, so that the deck lea
 def progress(iterable, label="progress"):
     """Yield the items of `iterable` and show the progress of the loop.
 
-    A terminal and a notebook show a moving line, of which "training: 200 of 200" remains. This text
-    is the same in every run, so it can be committed with a notebook.
+    The line is updated in place, and "training: 200 of 200" remains at the end. This text is the
+    same in every run, so it can be committed with a notebook.
 
     Args:
         iterable   items of the loop

@@ -1,4 +1,4 @@
-"""The training loop: `fit` goes through the data again and again and lowers the loss.
+"""The training loop: `fit` goes through the data repeatedly and lowers the loss.
 
     train, held_out = data.split(*data.digits(), rng=0)
     history = training.fit(model, loss, optim.Adam(model.parameters()), train, held_out, rng=0)
@@ -57,11 +57,11 @@ def fit(
         valid        held-out data in the same form, whose loss is measured after each epoch
         epochs       number of passes over the training data
         batch_size   number of examples in a batch, if `train` contains arrays
-        metric       metric(model, *batch) -> number, such as training.accuracy, which is also
-                     measured on `valid`
+        metric       metric(model, *batch) -> number, which is also measured on `valid`, such as
+                     training.accuracy
         patience     number of epochs without a lower held-out loss after which training stops and
                      the weights of the best epoch are restored
-        clip         largest norm of all gradients together, to which larger ones are scaled down
+        clip         largest norm of all gradients together; larger gradients are scaled down to it
         schedule     learning-rate schedule, whose `step()` is called after each step of the
                      optimizer
         rng          seed or numpy.random.Generator for the order of the examples
@@ -173,7 +173,9 @@ def _step(model, loss, optimizer, batch, clip, history):
 
 
 def _belongs(model, optimizer, schedule):
-    """Raise ValueError for an optimizer that trains nothing of the model, or a foreign schedule."""
+    """Raise ValueError if the optimizer does not train this model, or the schedule another
+    optimizer.
+    """
     groups = getattr(optimizer, "param_groups", [])
     held = {id(p) for group in groups for p in group["params"]}
     if held and not any([id(p) in held for p in model.parameters()]):
@@ -189,7 +191,7 @@ def _belongs(model, optimizer, schedule):
 
 
 def _finite(value, epoch):
-    """Raise FloatingPointError for a held-out loss that cannot be compared with others."""
+    """Raise FloatingPointError for a held-out loss that is not finite and so cannot be compared."""
     if not math.isfinite(value):
         raise FloatingPointError(
             f"fit: the held-out loss is {value} after epoch {epoch}, although the training loss is "
@@ -205,14 +207,16 @@ class _Best:
         self.loss, self.epoch, self.weights = math.inf, None, None
 
     def waited(self, model, losses):
-        """Return how many epochs ago the loss was lowest, and keep the weights if it is now."""
+        """Return how many epochs ago the loss was lowest, and keep the weights if it is lowest
+        now.
+        """
         if losses[-1] < self.loss:
             self.loss, self.epoch = losses[-1], len(losses)
             self.weights = {name: np.array(to_array(w)) for name, w in model.state_dict().items()}
         return len(losses) - (self.epoch or 0)
 
     def restore(self, model):
-        """Restore those weights, and return their epoch."""
+        """Restore the weights of the best epoch, and return its number."""
         if self.weights is not None:
             model.load_state_dict(self.weights)
         return self.epoch
@@ -314,7 +318,7 @@ def accuracy(model, x, y):
 
 
 class _Mean:
-    """The mean over examples of numbers that are themselves means over batches."""
+    """A mean over all examples, computed from the means over batches."""
 
     def __init__(self):
         self.total, self.n = 0.0, 0
@@ -350,7 +354,7 @@ def _length(batch):
 
 
 def _mode(model, mode):
-    getattr(model, mode, lambda: None)()  # a model without modes needs no switch
+    getattr(model, mode, lambda: None)()  # a model without train() and eval() needs no switch
 
 
 def _name(metric):

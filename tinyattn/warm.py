@@ -41,7 +41,7 @@ def warm(quiet=False, lock=None):
 
 
 def _remember():
-    """Leave the mark if there is anything to remember, and return a remark about it."""
+    """Write the mark if there is anything to remember, and return a remark about it."""
     from tinyattn.kernels.machine.compile import compiled_files
 
     folders = compiled_files()
@@ -114,7 +114,7 @@ def _recurrent(dtype):
 
 
 def _rows(dtype):
-    """Return operations that select the kernel themselves with this much work."""
+    """Return operations with so much work that they select the kernel themselves."""
     x, w = _tensor(dtype, 256, 64), _tensor(dtype, 64)
     ids = np.arange(256) % 64
     _back(F.softmax(x)), _back(F.log_softmax(x)), _back(F.cross_entropy(x, ids))

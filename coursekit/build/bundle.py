@@ -19,7 +19,7 @@ from tinyattn.course.project import CourseError, lectures, write_text
 
 BUNDLE = Path("build") / "class"
 MARK = "START.md"
-# of a checkout, what a wheel is built from
+# the parts of a checkout from which a wheel is built
 SOURCES = ("coursekit", "lectures", "notebooks", "tinyattn")
 FILES = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
 NOT_COPIED = ("__pycache__", ".ipynb_checkpoints", "teaching", "*.nbi", "*.nbc", "hw*.md")
@@ -49,13 +49,13 @@ itself, saved.
 
 
 def write(root, folder=None, documents=()):
-    """Write the folder with these lectures and homework, and return its path.
+    """Write the folder for a class with these lectures and homework, and return its path.
 
     Raises CourseError if the folder exists but was not made by this command.
     """
     folder = root / BUNDLE if folder is None else Path(folder)
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).is_file():
-        raise CourseError(f"{folder} is not empty. Choose an empty or a new folder")
+        raise CourseError(f"bundle: {folder} is not empty. Choose an empty or a new folder")
     shutil.rmtree(folder, ignore_errors=True)
     new = new_names(lectures(root))
     for document in documents:

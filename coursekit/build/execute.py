@@ -16,7 +16,7 @@ from tinyattn.course.project import CourseError, install, pip
 
 
 class CellError(CourseError):
-    """A cell of a lecture or homework raised an error, which is `cause`."""
+    """The error for a cell of a lecture or homework that raised an error, which is `cause`."""
 
     def __init__(self, message, cause):
         super().__init__(message)
@@ -40,15 +40,15 @@ def namespace():
 
 
 def wanted(cell):
-    """Return True for a code cell that this run executes. Slow cells need a full run."""
+    """Return whether this run executes a code cell. Slow cells need a full run."""
     return cell["cell_type"] == "code" and (full() or "slow" not in tags_of(cell))
 
 
 def execute(cell, names):
     """Run one code cell in the namespace `names` and return its Outcome.
 
-    A claim that disagrees with the ledger is part of the outcome, so that a lecture goes on to
-    its other claims. Any other exception raises CellError with the cell's own lines.
+    A claim that disagrees with the ledger is part of the outcome, so the lecture continues with its
+    other claims. Any other exception raises CellError with the cell's own lines.
     """
     where = f"<cell {cell.get('id', '')}>"
     outcome, printed = Outcome(), io.StringIO()
@@ -72,7 +72,7 @@ def execute(cell, names):
 
 @contextlib.contextmanager
 def surroundings(folder):
-    """Run in `folder`, as the notebook does, but without displaying figures."""
+    """Run the block in `folder`, as the notebook does, but without displaying figures."""
     before = os.getcwd()
     os.environ.setdefault("MPLBACKEND", "agg")
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def _report(source, where, error, printed):
     places = [(f.filename, f.lineno) for f in frames if f.filename.startswith("<cell ")]
     if isinstance(error, SyntaxError):
         places = [(where, error.lineno or 1)]
-    # the report names the line of the cell and the innermost line of the lecture
+    # the report shows the line of the cell and the innermost line of the lecture
     for filename, number in dict.fromkeys((places or [(where, 1)])[:1] + places[-1:]):
         lines = linecache.getlines(filename) or source.split("\n")
         report.append(f"  in {filename.strip('<>')}")

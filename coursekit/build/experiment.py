@@ -1,4 +1,4 @@
-"""Find the code on which a verdict is based: the statements of a lecture that lead to one claim.
+"""Find the code that a verdict is based on: the statements of a lecture that lead to one claim.
 
 A verdict is only worth as much as the experiment behind it, so the ledger keeps a digest of that
 experiment. It is found by going backwards from the claim: a statement belongs to the experiment if
@@ -23,8 +23,9 @@ SKIPPED = {"ctx", "kind", "type_comment", "type_ignores", "type_params"}
 
 @dataclass
 class Statement:
-    """A statement of a lecture: its tree, the names that it makes or changes, and the names it
-    reads. drawn: if it only draws, its own names and those of its pictures; otherwise None.
+    """A statement of a lecture: its tree, the names it makes or changes, and the names it reads.
+
+    If it only draws, `drawn` holds its own names and those of its pictures, otherwise None.
     """
 
     tree: ast.stmt
@@ -62,7 +63,7 @@ def outdated(ledger, cells):
 def stamp(root, cells, entered=None):
     """Write the digests of the experiments into the ledger, after a full run of these cells.
 
-    `entered` holds the claims whose verdict this run wrote, and None means all that the cells
+    `entered` holds the claims whose verdict this run wrote. None means all claims that the cells
     test. A claim that the run refused keeps its old verdict, so its old digest must stay too.
     """
     from tinyattn.course.claims import read_ledger, write_ledger
@@ -78,8 +79,8 @@ def _leading_to(i, statements):
     """Return statement i and the earlier ones on which it depends, as texts in order.
 
     A statement that only draws counts if a name that it binds, or a picture that it changes, is
-    read afterwards. Of other statements, it is enough that they make or change a name that is
-    needed at all.
+    read afterwards. Any other statement counts if it makes or changes a name that is needed
+    anywhere.
     """
     bodies, outer = {}, {}  # name -> the names that the body of the function or class reads
     for s in statements[:i]:
@@ -103,8 +104,9 @@ def _leading_to(i, statements):
 
 
 def _with_bodies(names, bodies):
-    """Return the names, and all names that their functions read, which may have changed since the
-    `def`.
+    """Return the names and all names that their functions read.
+
+    These may have changed since the `def`.
     """
     found, new = set(), set(names)
     while new:
@@ -150,9 +152,7 @@ def _trees(cell):
 
 
 class OfFullRun(ast.NodeTransformer):
-    """A transformer that keeps only a full run's branch of `if course.full()` and `a if
-    course.full() else b`.
-    """
+    """A transformer that keeps the branch of a full run wherever code asks `course.full()`."""
 
     def visit_If(self, node):
         chosen = in_full_run(node.test)
@@ -174,8 +174,9 @@ class OfFullRun(ast.NodeTransformer):
 
 
 def in_full_run(test):
-    """Return the value of a condition in a full run, if `course.full()` and `course.small()` decide
-    it.
+    """Return the value of a condition in a full run, if it depends on the kind of run only.
+
+    `course.full()` and `course.small()` name the kind.
     """
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         value = in_full_run(test.operand)
@@ -214,18 +215,22 @@ def _statement(tree, modules=frozenset()):
 
 
 def _leaves(function, modules):
-    """Return whether a call leaves the module unchanged: np.stack does, np.random.seed does not."""
+    """Return whether a call changes no state of its module, like np.stack, unlike
+    np.random.seed.
+    """
     return root(function) in modules and not function.attr.startswith(("set_", "seed"))
 
 
 def _only_shows(function):
-    """Return whether a call draws or prints: plot.bars, widgets.vectors, ta.trace."""
+    """Return whether a call only draws or prints, such as plot.bars, widgets.vectors or
+    ta.trace.
+    """
     traces = isinstance(function, ast.Attribute) and function.attr == "trace"
     return traces or root(function) in SHOWS
 
 
 def _bound(alias):
-    """Return the name that an import defines: np for `import numpy as np`, os for `os.path`."""
+    """Return the name that an import defines, such as np for `import numpy as np`."""
     return alias.asname or alias.name.split(".")[0]
 
 

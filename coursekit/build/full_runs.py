@@ -1,8 +1,8 @@
 """Run all lectures in full, one after the other, with every claim at its full size.
 
-Hours of work are not lost when the machine stops. Finished lectures are noted in build/full.json,
-and the next call continues with the first lecture that is not finished or whose text has changed
-since. The duration of each lecture is written into the table of `lectures/README.md`.
+If the machine stops, hours of work are not lost. Finished lectures are noted in build/full.json,
+and the next call continues with the first lecture that is not finished or has changed since. The
+duration of each lecture is written into the table of `lectures/README.md`.
 """
 
 import hashlib
@@ -50,9 +50,7 @@ def run(documents, *, again=False):
 
 
 def _one(document):
-    """Run one lecture in full in its own process, so that a crash or its memory affects no other
-    lecture.
-    """
+    """Run one lecture in full in its own process, which isolates its memory and its crashes."""
     return subprocess.run(
         [sys.executable, "-m", "coursekit.cli", "run", document.number],
         cwd=document.root,
@@ -62,7 +60,7 @@ def _one(document):
 
 
 def write_times(root, done):
-    """Write the durations into the table of `lectures/README.md`, and keep all others."""
+    """Write these durations into the table of `lectures/README.md`, and keep all others."""
     text = (root / TABLE).read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     table, end, after = rest.partition(END)

@@ -1,4 +1,4 @@
-"""Homework: one source with solutions, from which the student's notebook is made."""
+"""Make the student's notebook from the text of a homework, which contains the solutions."""
 
 import json
 import re
@@ -21,11 +21,10 @@ print("\\n" + json.dumps(run_here(json.load(sys.stdin))))
 
 
 def student_version(notebook, document):
-    """Return the notebook without its solutions, each of which is replaced by a
-    NotImplementedError.
+    """Return the notebook with a NotImplementedError in place of each solution.
 
-    Its message is the number of the task, from the heading above, and the text after `# BEGIN
-    SOLUTION:`. Cells tagged `solution` are left out.
+    The message of this error is the number of the task, from the heading above, and the text after
+    `# BEGIN SOLUTION:`. Cells tagged `solution` are left out.
     """
     kept = []
     for task, cell in by_task(notebook.cells):
@@ -59,7 +58,7 @@ def without_solution(source, document, task=None):
 
 
 def solution_lines(notebook):
-    """Return the lines that only the solutions contain, which students must not be given."""
+    """Return the lines that only the solutions contain, and that students must not receive."""
     found, given = set(), set()
     for cell in notebook.cells:
         inside = always = "solution" in tags_of(cell)
@@ -84,7 +83,7 @@ def messages(notebook):
 
 
 def by_task(cells):
-    """Return each cell with the number of the task that its heading announced, or None before the
+    """Return each cell with the number of its task, from the last heading, or None before the
     first.
     """
     task = None
@@ -95,7 +94,7 @@ def by_task(cells):
 
 
 def is_task(cell):
-    """Return True for a cell in which the student writes."""
+    """Return whether the student writes in this cell."""
     return any(BEGIN.match(line) for line in cell.source.split("\n"))
 
 
@@ -129,7 +128,7 @@ def run(notebook, folder, timeout=300):
 
 
 def run_here(job):
-    """Run the cells of `job` in this process, which `run` started."""
+    """Run the cells of `job` in this process, which `run` has started."""
     from pathlib import Path
 
     from coursekit.build.execute import CellError, execute, namespace, surroundings, wanted
@@ -151,9 +150,7 @@ def run_here(job):
 
 
 def _stub(indent, message):
-    """Return the line that stops at an unwritten solution, in three lines, like ruff, if it is
-    long.
-    """
+    """Return the line that stops at an unwritten solution, wrapped like ruff if it is long."""
     message = json.dumps(message, ensure_ascii=False)
     line = f"{indent}raise NotImplementedError({message})"
     if len(line) <= LINE_LENGTH:

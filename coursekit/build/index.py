@@ -1,4 +1,4 @@
-"""The table of contents of the course: a notebook with links to every lecture, slide and claim.
+"""Write the table of contents of the course, a notebook that links every lecture, slide and claim.
 
 It is generated only from the notebooks, the ledger and the drawings, so nothing in it is written
 twice.

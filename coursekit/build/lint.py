@@ -87,7 +87,7 @@ def claims_in(cells):
 
 
 def disagreements(ledger, lectures_claims):
-    """Return the disagreements of the ledger with the lectures, given {lecture: claims}."""
+    """Return where the ledger disagrees with the lectures, given {lecture: claims}."""
     tried = [
         (number, lecture) for lecture, numbers in lectures_claims.items() for number in numbers
     ]
@@ -118,14 +118,14 @@ def without_homework(lectures, homework):
 
 
 def _is_guest(document):
-    """Return whether its title has the tag `guest`. Such a unit has no homework."""
+    """Return whether the title of a lecture has the tag `guest`. Such a unit has no homework."""
     if not document.source.is_file():
         return False
     return "guest" in tags_of(read_source(document).cells[0])
 
 
 def _frame(parts):
-    """Return the opening question and the closing slide."""
+    """Return the problems of the opening question and the closing slide."""
     if parts[0].level != 1 or not parts[0].title:
         yield "does not begin with a '# ' title"
     opening = "".join(cell["source"] for slide in parts[:2] for cell in slide.cells)

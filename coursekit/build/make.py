@@ -1,4 +1,4 @@
-"""The command `tinyattn build`: process the texts and report the result of each."""
+"""The command `tinyattn build`, which processes the texts and reports the result of each."""
 
 import sys
 import time

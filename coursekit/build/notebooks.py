@@ -28,7 +28,7 @@ from tinyattn.course.project import SHIPPED, CourseError, write_text
 from tinyattn.kernels.machine import first_use
 
 CELL_TIMEOUT = 600  # seconds; a quick run's cells take a few
-# Pixels per inch of a figure. They are sharp on a projector; the notebook shows 100 per inch.
+# Pixels per inch of a figure, enough for a projector. The notebook shows 100 of them per inch.
 DPI, SHOWN_DPI = 160, 100
 
 
@@ -83,9 +83,7 @@ def keep_outputs(notebook, document):
 
 
 def execute_notebook(notebook, document, *, on_slide=None):
-    """Run every cell in a fresh kernel and keep the outputs, without parts that change from run to
-    run.
-    """
+    """Run every cell in a fresh kernel, and keep the parts of outputs that every run repeats."""
     nbclient = need("nbclient", "class")
     document.folder.mkdir(parents=True, exist_ok=True)
     begins = {slide.cells[0]["id"]: slide for slide in slides(notebook.cells)}
@@ -113,8 +111,8 @@ def execute_notebook(notebook, document, *, on_slide=None):
         on_cell_start=on_cell_start,
     )
     try:
-        # With one BLAS thread, the figures are the same on every machine, and no idle threads spin
-        # between products as small as a lecture's.
+        # With one BLAS thread, the figures are the same on every machine, and no idle threads keep
+        # the processor busy between the small products of a lecture.
         own = {"PYTHONHASHSEED": "0", first_use.SETTING: "now"}
         environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, **own}
         _stoppable(client, environment)
@@ -151,9 +149,9 @@ def executed(document):
 
 
 def _stoppable(client, environment):
-    """Execute in a second thread, so that Ctrl-C ends this one.
+    """Execute in a second thread, so that Ctrl-C ends the main thread.
 
-    nbclient would only end the kernel, and then raise an error about it.
+    In the main thread, nbclient would only end the kernel and raise an error about it.
     """
     running, failures = [], []
 
@@ -218,8 +216,8 @@ def fewer_bytes(png):
     equal.
 
     A plot has few colours, and many mixtures of them along its edges. The palette is used if the
-    mean error is below 0.2 of 255 levels. A photograph is far above this limit, and loses only an
-    unused transparency.
+    mean error is below 0.2 of 255 levels. The error of a photograph is far above this limit, so a
+    photograph loses only its unused transparency.
     """
     image = need("PIL.Image").open(io.BytesIO(png))
     if image.mode == "RGBA" and image.getextrema()[3] == (255, 255):

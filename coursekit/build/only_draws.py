@@ -1,19 +1,19 @@
-"""Find the statements of a lecture that only draw or print, so that no experiment depends on them.
+"""Find the statements of a lecture that only draw or print, so no experiment depends on them.
 
 A loop such as `for ax, (name, found) in zip(picture.axes, results.items())` binds `name` and
 `found`, which an experiment may use as names of its own. Such a statement belongs to an experiment
-only if one of these names is read afterwards before it gets another value. Two questions decide,
-and a doubtful answer keeps the statement:
+only if one of these names is read before it gets another value. Two questions decide this, and in
+case of doubt the statement is kept:
 
 - `Drawings.contain(tree)`: does the statement draw, and change only pictures and its own names?
-- `live_before(tree, live)`: which names does the rest of the experiment still read, from before?
+- `live_before(tree, live)`: which names with earlier values does the rest of the experiment read?
 """
 
 import ast
 
 # Drawing and printing do not change an experiment, so calls on these names are left out.
 SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display", "widgets"}
-# these of them are not pictures themselves
+# the names in SHOWS that are not pictures themselves
 TOOLS = {"plot", "plt", "print", "display", "widgets"}
 # functions and methods that return something and change nothing
 BUILTINS = {
@@ -101,7 +101,7 @@ class Drawings:
             if isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom):
                 return False
             if isinstance(n, ast.Name) and n.id in self.iterators:
-                return False  # reading it uses it up
+                return False  # an iterator is used up by reading it
             if isinstance(n, ast.Call) and not self._call_is_plain(n):
                 return False
         return True
@@ -122,7 +122,7 @@ class Drawings:
         return root(function) in self.names | self.functions
 
     def _picture_names(self, trees):
-        """Return the names that stand for pictures and their panels wherever they are bound."""
+        """Return the names that always stand for pictures or their panels."""
         pictures, others = set(SHOWS), set()
         for tree in trees:
             panels = set()
@@ -160,7 +160,9 @@ class Drawings:
 
 
 def live_before(tree, live):
-    """Return the names whose values count before a statement, if those of `live` count after it."""
+    """Return the names whose values matter before a statement, if those in `live` matter after
+    it.
+    """
     match tree:
         case ast.Assign(targets=targets, value=value):
             bound = {n for t in targets for n in _plainly_bound(t)}
@@ -179,14 +181,14 @@ def live_before(tree, live):
 
 
 def live_before_all(trees, live):
-    """Return the names whose values count before statements that follow each other."""
+    """Return the names whose values matter before a sequence of statements."""
     for tree in reversed(trees):
         live = live_before(tree, live)
     return live
 
 
 def free(node):
-    """Return the names that a piece of code reads from outside of its own scopes."""
+    """Return the names that a piece of code reads from scopes outside of it."""
     match node:
         case ast.Name(id=name, ctx=ast.Load()):
             return {name}
@@ -207,7 +209,7 @@ def free(node):
 
 
 def root(node):
-    """Return the name at the beginning of a.b[c].d(), or None if it begins otherwise."""
+    """Return the name at the beginning, such as a in a.b[c].d(), or None if there is none."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else None
@@ -222,7 +224,7 @@ def _read_or_stored(node):
 
 
 def _stores(node):
-    """Return the places where a piece of code stores a name, those of inner scopes included."""
+    """Return where a piece of code stores a name, including inner scopes."""
     return {n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
@@ -250,7 +252,9 @@ def _is_iterator(value):
 
 
 def _plainly_bound(target):
-    """Return the names that an assignment surely rebinds: x and y in `x, y, z[0] = …`."""
+    """Return the names that an assignment certainly rebinds, such as x and y in `x, y, z[0] =
+    …`.
+    """
     match target:
         case ast.Name(id=name):
             return {name}

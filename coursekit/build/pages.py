@@ -1,7 +1,7 @@
 """Pages generated from all lectures: glossary, references, and the plan of minutes.
 
-A lecture ends with its goals, its terms and its references. A term or a paper is therefore written
-only once, in its lecture, and these pages collect it from there.
+A lecture ends with its goals, its terms and its references. So a term or a paper is written only
+once, in its lecture, and these pages collect it from there.
 """
 
 import re
@@ -13,8 +13,8 @@ from tinyattn.course.project import CourseError, lectures, write_text
 GLOSSARY = Path("lectures") / "GLOSSARY.md"
 REFERENCES = Path("lectures") / "REFERENCES.md"
 TEACHING = Path("lectures") / "TEACHING.md"
-# These lectures are not yet ready for other teachers, so the pages leave them out. A test checks
-# that the set only becomes smaller.
+# These lectures are not yet ready for other teachers, so the pages leave them out. A test makes
+# sure that no lecture is added.
 NOT_YET = frozenset()
 BEGIN, END = "<!-- minutes -->", "<!-- end of minutes -->"
 
@@ -66,9 +66,7 @@ def pages(root):
 
 
 def glossary(cells):
-    """Return all terms of the lectures in alphabetical order, each with the lectures that explain
-    it.
-    """
+    """Return all terms in alphabetical order, each with the lectures that explain it."""
     terms = {}
     for document, match in _lines(cells, WORDS, TERM, "- **word**: what it means."):
         name = f"**{match['term']}**{match['letter']}"
@@ -92,7 +90,7 @@ def glossary(cells):
 
 
 def references(cells):
-    """Return all papers that the lectures name, by their first author, with their purpose.
+    """Return all papers that the lectures name, sorted by first author, with what each is for.
 
     Raises CourseError if two lectures write the same paper in different ways.
     """
@@ -120,7 +118,7 @@ def references(cells):
 
 
 def minutes(cells):
-    """Return (short version, whole lecture): the sums of the minutes of the slides."""
+    """Return the minutes of all slides together, for (short version, whole lecture)."""
     parts = slides(cells)
     return sum(s.minutes for s in parts if not s.optional), sum(s.minutes for s in parts)
 
@@ -177,7 +175,7 @@ def _link(document):
 
 
 def _sorted_as(words):
-    """Return the key for the order of a dictionary, which ignores case and all characters except
-    letters.
+    """Return the key that sorts words as in a dictionary, by their letters only and without
+    case.
     """
     return re.sub(r"[^\w\s]|^\s+", "", words).lower()

@@ -1,4 +1,6 @@
-"""The public names of the package, their source, and the lecture that uses each of them first."""
+"""The public names of the package, with their source and the lecture that first uses each of
+them.
+"""
 
 import ast
 import inspect
@@ -66,7 +68,7 @@ class Name:
 
     @property
     def page(self):
-        """Return its page (Jets_class for a class, because some disks do not distinguish case)."""
+        """Return the name of its page, Jets_class for a class, because some disks ignore case."""
         others = [name for name in exported(self.module) if name.lower() == self.name.lower()]
         return f"reference/{self.key}" + ("_class" if len(others) > 1 and self.is_class else "")
 
@@ -146,8 +148,7 @@ def first_uses(documents, names):
 
 
 def new_names(documents):
-    """Return {lecture number: {first cell of a slide: names}}: the names that each slide uses
-    first.
+    """Return {lecture number: {first cell of a slide: names that this slide uses first}}.
 
     These are functions, layers, models and data sets, but not names that draw or that belong to the
     course.
@@ -160,12 +161,12 @@ def new_names(documents):
 
 
 def summary(name):
-    """Return the first sentence of its docstring, on one line."""
+    """Return the first sentence of an object's docstring, on one line."""
     return " ".join((inspect.getdoc(name.object) or "").partition("\n\n")[0].split())
 
 
 def things_used(source, imported):
-    """Return the objects of tinyattn that a cell uses, and note imported names in `imported`."""
+    """Return the objects of tinyattn that a cell uses, and add imported names to `imported`."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -1,9 +1,8 @@
-"""Find the cells of a slide that answer a question, which a deck shows at the next key press.
+"""Find the cells of a slide that answer a question. A deck shows them at the next key press.
 
 A question is only worth asking if the answer is not visible next to it, so everything that follows
 a question on its slide waits. Title slides only announce, and nothing on them waits. The tag
-`shown` keeps a cell from waiting, and the tag `fragment` makes a cell wait that follows no
-question.
+`shown` keeps a cell from waiting, and the tag `fragment` makes a cell wait even without a question.
 
 A question may offer answers, "A) ... B) ...". A cell with the tag `choices` contains the text for
 each answer, one line per letter, with the right one in bold. The student's copy answers with it.
@@ -25,9 +24,7 @@ def asks(text):
 
 
 def parted(text):
-    """Return the text in pieces, each but the last ending with a paragraph that ends with a
-    question.
-    """
+    """Cut the text after each paragraph that ends with a question, and return the pieces."""
     pieces, gathered = [], []
     for paragraph in re.split(r"\n{2,}", text.strip()):
         gathered.append(paragraph)
@@ -57,12 +54,12 @@ def choices(cell):
 
 
 def choices_of(slide):
-    """Return the cells of choices of a slide."""
+    """Return the cells of a slide that contain the texts for offered answers."""
     return [cell for cell in slide.cells if "choices" in tags_of(cell)]
 
 
 def in_deck(slide):
-    """Return the cells of a slide that are on its page."""
+    """Return the cells of a slide that the deck shows."""
     return [cell for cell in slide.cells if "notebook-only" not in tags_of(cell)]
 
 

@@ -1,4 +1,4 @@
-"""The requirements for a lecture that others can teach: minutes, questions, an ending, a page.
+"""Requirements for a lecture that others can teach: minutes, questions, an ending, a page.
 
 `lectures/TEACHING.md` explains the purpose of each.
 """
@@ -48,7 +48,7 @@ def page_lacks(text, tasks):
 
 
 def is_guest(cells):
-    """Return whether it is a separate unit, for one hour with a guest."""
+    """Return whether the lecture is a separate unit for one hour with a guest."""
     return any("guest" in tags_of(cell) for cell in slides(cells)[0].cells[:1])
 
 
@@ -100,5 +100,5 @@ def _homework(text, tasks):
 
 
 def _rows(text):
-    """Return the rows of a table without its head."""
+    """Return the rows of a table below its head."""
     return [line for line in text.split("\n") if line.startswith("|")][2:]

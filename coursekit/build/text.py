@@ -38,7 +38,7 @@ if find_spec("tinyattn") is None:
     %pip install --quiet tinyattn"""
 
 # JupyterLab shows the first line of a folded cell and of a folded output. In a notebook's file,
-# both begin with a line that tells nothing, which `read_notebook` leaves out, too.
+# both begin with a line that reveals nothing, which `read_notebook` leaves out, too.
 BEFORE_CHOICES = "Why each answer is right or wrong:\n\n"
 BEFORE_ANSWER = {
     "data": {"text/plain": ["The answer:"]},
@@ -58,18 +58,18 @@ class Slide:
 
     @property
     def minutes(self):
-        """Return its duration in class: the number of its tag such as `4min`."""
+        """Return the minutes that this slide takes in class, from a tag such as `4min`."""
         found = [MINUTES.fullmatch(tag) for cell in self.cells[:1] for tag in tags_of(cell)]
         return next((int(match[1]) for match in found if match), USUAL_MINUTES)
 
     @property
     def optional(self):
-        """Return whether it is left out in the short version of the lecture."""
+        """Return whether the short version of the lecture leaves this slide out."""
         return any("optional" in tags_of(cell) for cell in self.cells[:1])
 
 
 class MissingPackage(CourseError, ImportError):
-    """A package of one of the extras is not installed."""
+    """The error for a package of one of the extras that is not installed."""
 
 
 def need(module, extra="dev"):
@@ -116,10 +116,10 @@ def assemble(number, cells):
 
 
 def read_notebook(document, path=None):
-    """Return the cells of a lecture's notebook (or of the copy at `path`) as dictionaries, without
-    the one that installs the package, and without the first lines of what is folded.
+    """Return the cells of a lecture's notebook, or of the copy at `path`, as dictionaries.
 
-    It needs no package. Raises CourseError if the file is not built, or not a notebook.
+    The cell that installs the package and the additional first lines of folded parts are left out.
+    No package is needed. Raises CourseError if the file is not built, or is not a notebook.
     """
     path = document.notebook if path is None else path
     if not path.is_file():
@@ -138,7 +138,7 @@ def read_notebook(document, path=None):
 
 
 def without_first_line(cell):
-    """Return the source of a cell in a notebook's file, as the text of the lecture has it."""
+    """Return the source of a cell in a notebook's file as it is in the text of the lecture."""
     source = "".join(cell["source"])
     return source.removeprefix(BEFORE_CHOICES) if "choices" in tags_of(cell) else source
 
@@ -195,7 +195,7 @@ def _check_tags(document, cell, tags):
 
 
 def _add_notes(document, cells, notes, tags):
-    """Keep speaker notes with the cell that begins the slide."""
+    """Store speaker notes in the cell that begins their slide."""
     begins = next((cell for cell in reversed(cells) if slide_heading(cell)), None)
     others = [tag for tag in tags if tag != "notes"]
     where = document.relative(document.source)

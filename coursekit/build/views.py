@@ -3,8 +3,8 @@
 Both have the cells of the text. The notebook to read has all outputs. Code that only draws or
 reports is folded, and so are the answers of questions. One click opens them. The student's copy has
 no outputs. After each question, it has a cell for the student's prediction, which is later shown
-next to the measured result. A slide that uses a function, a layer or a data set for the first time
-in the course explains it. Speaker notes belong to the deck, so no cell of either view contains
+next to the measured result. On the first slide of the course that uses a function, a layer or a
+data set, the copy explains it. Speaker notes belong to the deck, so no cell of either view contains
 them.
 """
 
@@ -66,10 +66,10 @@ def _say_what_is_not_shown(outputs):
 
 
 def _is_explorer(cell):
-    """Return whether a cell shows an interactive page, which stays open because it only answers its
-    user.
+    """Return whether a cell shows an interactive page, which is not folded.
 
-    If it were folded, JupyterLab would show nothing of it, and its HTML as text at the first click.
+    Such a page shows no answer before its user acts. If it were folded, JupyterLab would show its
+    HTML as text at the first click.
     """
     shown = ["".join(o.get("data", {}).get("text/html", "")) for o in cell["outputs"]]
     return any('class="explorer"' in text for text in shown)
@@ -99,8 +99,9 @@ def with_cell(text, place, name, source):
 def to_read(text):
     """Return the file of a notebook to read, made from the cells of the text.
 
-    It has the cell that installs the package, and a first line that tells nothing in every cell of
-    choices and every folded output that begins with text or a drawing: JupyterLab shows this line.
+    It also has the cell that installs the package. JupyterLab shows the first line of folded parts,
+    so every cell of choices, and every folded output that begins with text or a drawing, gets a
+    first line that reveals nothing.
     """
     notebook = json.loads(with_install(text))
     for cell in notebook["cells"]:
@@ -113,9 +114,9 @@ def to_read(text):
 
 
 def _tells_when_folded(cell):
-    """Return whether the output of a cell is folded, and JupyterLab would show its first line.
+    """Return whether the output of a cell is folded and its visible first line would reveal it.
 
-    Only a figure (<Figure size ...>) and a progress bar (20 of 20) tell nothing of the answer.
+    Only a figure (<Figure size ...>) and a progress bar (20 of 20) reveal nothing of the answer.
     """
     hidden = cell["metadata"].get("jupyter", {}).get("outputs_hidden", False)
     if not hidden or cell["outputs"][0] == BEFORE_ANSWER:
@@ -126,7 +127,7 @@ def _tells_when_folded(cell):
 
 
 def from_text(text):
-    """Return the file of a notebook to read without what `to_read` adds to the text's cells."""
+    """Return the file of a notebook to read, without the parts that only `to_read` adds."""
     notebook = json.loads(text)
     notebook["cells"] = [c for c in notebook["cells"] if "".join(c["source"]) != INSTALL]
     for cell in notebook["cells"]:
@@ -139,7 +140,8 @@ def from_text(text):
 def student_copy(text, new=None):
     """Return the file of a student's copy, made from the file of the lecture's notebook.
 
-    new: {first cell of a slide: the names it uses first}, from `public_api.new_names`.
+    `new` is {first cell of a slide: names that it uses first}, as `public_api.new_names` returns
+    it.
     """
     notebook = json.loads(text)
     cells = notebook["cells"]
@@ -217,7 +219,7 @@ def _answers(slide, asked_before=False):
 
 
 def _hands_on(slide, after, silent):
-    """Return whether a question is answered on the next slide, because the code here shows nothing.
+    """Return whether the next slide answers the question, because the code here shows nothing.
 
     `silent` holds the ids of cells that show nothing. The next slide must show something, and not
     ask a question itself.
@@ -231,8 +233,7 @@ def _hands_on(slide, after, silent):
 
 
 def _with_predictions(slide, open_before=False, stays_open=False):
-    """Return the cells of a slide with a prediction cell before each answer and a comparison after
-    it.
+    """Return the cells of a slide with a prediction before each answer and a comparison after it.
 
     With `open_before`, a prediction of the previous slide waits here. With `stays_open`, the next
     slide answers.
@@ -259,12 +260,12 @@ def _with_predictions(slide, open_before=False, stays_open=False):
 
 
 def _answer(right, words):
-    """Return the call that answers the prediction of a question with choices, sealed."""
+    """Return the call that answers a prediction for a question with choices, which it seals."""
     return f"course.answer({_quoted(sealed(right, words))})"
 
 
 def _folded(cell):
-    """Return the cell, folded if it answers a question: it shows its text when it runs."""
+    """Return the cell, folded if it answers a question. It shows its text when it runs."""
     if cell["source"].startswith("course.answer("):
         cell["metadata"]["jupyter"] = {"source_hidden": True}
     return cell

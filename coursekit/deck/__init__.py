@@ -1,1 +1,1 @@
-"""From a built notebook to a slide deck in one HTML file: `render.py` fills `deck.html.j2`."""
+"""Turn a built notebook into a slide deck in one HTML file. `render.py` fills `deck.html.j2`."""

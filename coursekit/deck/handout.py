@@ -1,4 +1,4 @@
-"""A handout of a deck as a PDF, with several pages on a sheet, and the notes next to them.
+"""Make a handout of a deck as a PDF, with several pages on a sheet and the notes next to them.
 
 Chromium, Chrome or Edge prints it. On a machine without them, the HTML file remains, which any
 browser can print.
@@ -42,8 +42,8 @@ def build_handout(document, *, core=False, notes=True, folder=None):
     """Write the handout of a lecture, and return the path of the PDF (without a browser, the HTML).
 
     With `core`, it has only the short version. With `notes`, a sheet has three or four pages and
-    the lecturer's notes, otherwise eight or ten pages, for a class. Without `folder`, it is written
-    next to the deck.
+    the lecturer's notes. Without, it has eight or ten pages, for a class. Without `folder`, the
+    handout is written next to the deck.
     """
     page = render(executed(document), document, core=core, notes=notes)
     kind = "noted" if notes else "bare"
@@ -60,7 +60,9 @@ def build_handout(document, *, core=False, notes=True, folder=None):
 
 
 def smaller(picture):
-    """Return a picture of the page, a match of prefix and data, with at most `WIDEST` pixels."""
+    """Return a picture of the page, given as a match of prefix and data, at most `WIDEST` pixels
+    wide.
+    """
     from PIL import Image  # Matplotlib needs it, which has drawn the picture
 
     image = Image.open(io.BytesIO(base64.b64decode(picture[2])))

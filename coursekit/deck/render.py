@@ -1,4 +1,4 @@
-"""From a lecture's notebook to its slides: one HTML file that needs no network."""
+"""Turn a lecture's notebook into its slides, one HTML file that needs no network."""
 
 import base64
 import re
@@ -19,8 +19,9 @@ ACCENTS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "ha
 def build_deck(document, *, core=False, notes=True, path=None):
     """Write the deck of a lecture from its built notebook and return the path.
 
-    With `core`, a separate file leaves out the slides that are tagged `optional`. `notes` includes
-    the lecturer's notes. `path` is where to write the deck, if not into build/decks.
+    With `core`, the deck is written to a separate file, without the slides that are tagged
+    `optional`. `notes` includes the lecturer's notes. `path` is the file of the deck, if it should
+    not be in build/decks.
 
     Raises CourseError for homework, for a notebook that is not built, and for one that no longer
     agrees with its text (if the text can be read).
@@ -102,7 +103,7 @@ def _blocks(slide):
     """Return the blocks of a page: texts, codes and outputs, each with the key press that shows it.
 
     Blocks of step 0 are visible from the start. A text is cut after each question that ends a
-    paragraph. Of a waiting cell, the code comes first, and its output at the next key press.
+    paragraph. A waiting cell shows its code first, and its output at the next key press.
     """
     blocks, step = [], 0
     for cell, waits in waiting(slide):
@@ -138,7 +139,7 @@ def _outputs(cell):
 
 
 def _joined(output):
-    """Return the output with joined texts, because the file may have them as lists of lines."""
+    """Return the output with its texts joined, because a file may store them as lists of lines."""
     join = lambda text: "".join(text) if isinstance(text, list) else text
     joined = dict(output)
     if "text" in joined:
@@ -160,10 +161,10 @@ def _markdown(source):
 
 
 def accents(html):
-    """Return code whose formula accents, as in x̄, are drawn by the style sheet.
+    """Return code in which the style sheet draws the accents of formulas, as in x̄.
 
-    Most fonts for code draw such an accent next to its letter, because they only contain ready-made
-    pairs like ȳ.
+    Most fonts for code contain only ready-made pairs like ȳ, and draw any other accent next to its
+    letter.
     """
     split = lambda letter: unicodedata.normalize("NFD", letter)
     pairs = "".join(split(c) if split(c)[-1] in ACCENTS else c for c in html)
@@ -185,8 +186,9 @@ def _svg_uri(svg):
 
 
 def _is_drawing(svg):
-    """Return whether it is a drawing of the course, which has no ids and builds up in steps only
-    inline.
+    """Return whether an output is a drawing of the course.
+
+    Such a drawing has no ids, and builds up in steps only if it is inline.
     """
     return bool(re.match(r'<svg [^>]*class="drawing', svg))
 

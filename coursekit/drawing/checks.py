@@ -1,4 +1,4 @@
-"""Requirements for a drawing that a program can check. Look at the drawing, too."""
+"""Check the requirements for a drawing that a program can check. Look at the drawing, too."""
 
 import re
 from math import ceil, hypot
@@ -8,7 +8,9 @@ MOST_STEPS = 7
 
 
 def problems(drawing):
-    """Return all problems of a drawing, one line each: words on words, lines or edges, and more."""
+    """Return all problems of a drawing, such as words on words or lines, one line for each
+    problem.
+    """
     return [
         *_on_the_page(drawing),
         *_words_on_words(drawing),
@@ -60,7 +62,7 @@ def _words_on_lines(d):
 
 
 def _words_and_boxes(d):
-    """Check that words are inside a box, with some room, or outside of it."""
+    """Check that words are either inside a box, with some room, or outside of it."""
     for label, rect, _, own in d.words:
         for box, kind, part in d.boxes:
             edge = (box.left, box.top, box.right, box.bottom)
@@ -86,7 +88,7 @@ def _lines_across_boxes(d):
 
 
 def _within(box, kind, x, y):
-    """Return whether a point is 4 px or more inside a box."""
+    """Return whether a point is at least 4 px inside a box."""
     if kind in ("op", "node", "picked"):
         return hypot(x - box.x, y - box.y) < box.width / 2 - 4
     return abs(x - box.x) < box.width / 2 - 4 and abs(y - box.y) < box.height / 2 - 4

@@ -51,8 +51,8 @@ from tinyattn.course.drawing_shown import shown
 class Drawing:
     """A page of 1152 x 560 pixels, the body of a slide, filled by the calls below.
 
-    name: name of its file. alt: a description in two sentences of what flows where, for readers who
-    cannot see it. words, lines, boxes: the drawn elements, for the checks.
+    `name` is the name of its file. `alt` describes in two sentences what flows where, for readers
+    who cannot see the drawing. `words`, `lines` and `boxes` are the drawn elements, for the checks.
     """
 
     def __init__(self, name, alt, width=1152, height=560):
@@ -77,7 +77,7 @@ class Drawing:
         self._inside.pop()
 
     def shape(self, kind, part, *elements):
-        """Put SVG elements on the page as one part. All other methods call this one."""
+        """Put SVG elements on the page as one part. All other methods call this method."""
         group = f'<g class="part {kind}" data-part="{escape(self._named(part))}">'
         self._steps.setdefault(self._now, []).append(group + "".join(elements) + "</g>")
 
@@ -216,7 +216,7 @@ class Drawing:
         return box
 
     def features(self, x, y, values, unit=16, thing="state", part=None):
-        """Draw numbers as a column of cells, darker = larger (values from 0 to 1)."""
+        """Draw numbers from 0 to 1 as a column of cells, darker for larger numbers."""
         line, _, area = THINGS[thing]
         box = Box(x, y, unit, unit * len(values))
         out = [rectangle(box, 0) + paint(area, line, 1.4) + "/>"]
@@ -247,7 +247,8 @@ class Drawing:
     # ------------------------------------------------------------ rows and stacks
 
     def row(self, left, y, *items, right=None, gap=18, height=64, thing=None):
-        """Draw boxes in a row, for items (kind, width, lines, part), with `thing` between them.
+        """Draw items (kind, width, lines, part) as boxes in a row, with `thing` flowing between
+        them.
 
         A "+" or "*" as kind is a circle. With `right`, equal gaps fill the row. Returns the boxes.
         """
@@ -263,7 +264,7 @@ class Drawing:
         return boxes
 
     def stack(self, x, top, *items, bottom=None, gap=18, width=150, up=False, thing=None):
-        """Draw boxes in a column, for items (kind, height, lines, part), upwards with `up`."""
+        """Draw items (kind, height, lines, part) as boxes in a column, upwards with `up`."""
         centres = spread([item[1] for item in items], top, bottom, gap)
         boxes = []
         for y, (kind, height, lines, part) in zip(centres, items, strict=True):
@@ -303,8 +304,8 @@ class Drawing:
     ):
         """Draw a line with round corners through points, of kind flow, residual, control or rail.
 
-        A branch begins on the line that it leaves, at a right angle. over: the colour of the
-        background, where this line crosses another one above it.
+        A branch begins on the line that it leaves, at a right angle. `over` is the colour of the
+        background if this line crosses over another one.
         """
         line, edge, _ = THINGS[thing]
         line, width = color or line, 5 if kind == "rail" else width

@@ -25,7 +25,9 @@ def rectangle(box, corner):
 
 
 def outline(tex, x, base, size, color):
-    """Draw a formula with its left end at x, with a stroke that makes it bold enough to project."""
+    """Draw a formula with its left end at x, and with a stroke that makes it bold enough to
+    project.
+    """
     scale = size * 1.06 / EM
     return (
         f'<path class="math" transform="translate({n(x)} {n(base)}) scale({scale:.4g})" '
@@ -42,9 +44,7 @@ def toward(start, end, length):
 
 
 def rims(a, b, gap=0):
-    """Return the points where the line between two round nodes leaves the first and reaches the
-    second.
-    """
+    """Return the points where a line from one round node to another leaves and arrives."""
     ends = (a.x, a.y), (b.x, b.y)
     return toward(*ends, a.width / 2 + gap), toward(*ends[::-1], b.width / 2 + gap)
 

@@ -1,6 +1,6 @@
 """The style of the drawings: colours, kinds of boxes, font sizes, widths of words.
 
-Only data that flows has a hue, which is the same in every lecture, while boxes, edges and frames
+Only data that flows is coloured, with the same colours in every lecture. Boxes, edges and frames
 are grey. A square, filled box has weights, and a round, white box has none.
 """
 
@@ -19,7 +19,7 @@ THINGS = {
     "key": ("#D55E00", "#A34700", "#FCE6D7"),
     "value": ("#009E73", "#006B4E", "#D8F1E8"),  # a message is a value of attention
     "state": ("#C0609A", "#8F3469", "#F8E4EF"),  # a node's features are its state
-    # this is too light for a line alone, so it is drawn with an edge
+    # this colour is too light for a line alone, so the line is drawn with an edge
     "memory": ("#E69F00", "#7A5400", "#FCEFCF"),
 }
 # The classes of points: (line, words, area). They also differ in shape.
@@ -41,8 +41,8 @@ KINDS = {
 BIG, TEXT, SMALL, SMALLEST = 24, 20, 17, 16  # pixels on a page of 1280 x 720
 SANS = "'Deck Sans','Source Sans 3','Segoe UI',Helvetica,Arial,'Liberation Sans',sans-serif"
 MONO = "'Deck Mono','JetBrains Mono',Menlo,Consolas,'Liberation Mono',monospace"
-# The width of each character from " " to "~" in the deck's font, in hundredths of its size, plus
-# 32.
+# The widths of the characters from " " to "~" in the deck's font, in hundredths of the font size.
+# Each is stored as the character with the code width + 32.
 WIDTHS = (
     "4=KRRr]9>>JR9?9CRRRRRRRRRR99RRRJuV[Y^UQ^a:PZQiabYbYUV`ToSPV>C"
     ">RRVRWNXR=RV99R:sWVXXCJBVOhMOJ>8>R"
@@ -92,7 +92,9 @@ class Box:
         return self.s[1]
 
     def at(self, side, share):
-        """Return a point on a side: share 0 is its left or upper end, 1 the other end."""
+        """Return a point on a side. share=0 is the left or upper end, and share=1 is the other
+        end.
+        """
         x, y = getattr(self, side)
         away = share - 0.5
         return (x + away * self.width, y) if side in "ns" else (x, y + away * self.height)
@@ -110,7 +112,7 @@ def spread(widths, left, right=None, gap=16):
 
 
 def runs(label):
-    """Return the pieces of a label, formulas (in dollars) and words, in order."""
+    """Return the pieces of a label, which are formulas (between dollars) and words, in order."""
     return [run for run in re.split(r"(\$[^$]+\$)", label) if run]
 
 

@@ -1,4 +1,4 @@
-"""The command `tinyattn grade`: all submissions of a folder, several at a time, resumable."""
+"""The command `tinyattn grade`, which grades all submissions of a folder and can be resumed."""
 
 import csv
 import hashlib
@@ -79,9 +79,7 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=No
 
 
 def _with_copies(marks, submissions, plan):
-    """Return the marks in the order of the submissions, with notes about submissions with the same
-    code.
-    """
+    """Return the marks in the order of the submissions, with notes about identical code."""
     notes = {}
     for group in handed_in.copies(submissions, plan):
         for one in group:
@@ -103,7 +101,7 @@ def make_sandbox():
 
 
 class GradeCache:
-    """The marks of an interrupted or earlier grading, one file each."""
+    """The marks of an earlier or interrupted grading, each in its own file."""
 
     def __init__(self, folder, plan):
         self.folder, self.rules = folder, _rules(plan)
@@ -138,9 +136,7 @@ def _rules(plan):
 
 
 def _try_the_solution(plan, sandbox):
-    """Check that the sample solution passes, because otherwise the grading would be wrong for
-    everyone.
-    """
+    """Check that the sample solution passes. Otherwise, all marks would be wrong."""
     cells = [
         (c.id, c.kind, c.solution if c.wanted and c.kind == "code" else c.source)
         for c in plan.cells
@@ -158,7 +154,7 @@ def _try_the_solution(plan, sandbox):
 
 
 def _graded(submissions, plan, sandbox, jobs):
-    """Yield (submission, mark) of each submission when it is done."""
+    """Yield (submission, mark) as soon as each submission is done."""
     jobs = min(jobs or os.cpu_count() or 1, len(submissions))
     if jobs == 1:
         for submission in submissions:

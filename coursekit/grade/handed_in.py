@@ -48,9 +48,7 @@ class Found:
     notes: list
 
     def missing(self, names, there):
-        """Return names that these names need, directly or not, and that no cell of the notebook
-        defines.
-        """
+        """Return names that these names need, directly or indirectly, but that no cell defines."""
         _, needed = self.code.needed(names)
         return missing(self.code, needed, there)
 
@@ -58,9 +56,9 @@ class Found:
 def submissions(place, number=None):
     """Return one Submission for each student in a folder or zip from Moodle, Canvas or nbgrader.
 
-    A student is a file, or a folder with files. Unreadable files have a Submission as well. number:
-    "hw04". If students have a folder for each homework, as in nbgrader's `submitted/`, only the
-    folders of this name are read.
+    A student is a file, or a folder with files. Unreadable files have a Submission as well. If
+    students have a folder for each homework, as in nbgrader's `submitted/`, only the folders with
+    the name `number`, such as "hw04", are read.
     """
     place = Path(place)
     if not place.exists():
@@ -104,7 +102,7 @@ def _of_one(entry, inside):
 
 
 def _timestamp(inside):
-    """Return when nbgrader collected it."""
+    """Return the time at which nbgrader collected a submission."""
     for path, content in inside:
         if path.rpartition("/")[2] == "timestamp.txt" and content:
             return time_of(content.decode("utf-8", "replace"))
@@ -112,7 +110,9 @@ def _timestamp(inside):
 
 
 def _tell_apart(found):
-    """Give each submission a unique name: two people of one name, or two files of one person."""
+    """Give each submission a unique name, even for two people of one name or two files of a
+    person.
+    """
     names = Counter(s.student for s in found)
     people = {s.student: {t.identifier for t in found if t.student == s.student} for s in found}
     for submission in found:
@@ -193,7 +193,7 @@ def _ignored(name):
 
 
 def read(student, path):
-    """Return the notebook in a file."""
+    """Return the notebook in a file, as a Submission."""
     new = _read(student, path.read_bytes() if path.stat().st_size <= LARGEST else b"")
     new.path = path
     return new
@@ -255,7 +255,7 @@ def _leave_stubs_out(code, plan):
 
 
 def _where(submission, plan, code):
-    """Return notes about tasks that are answered in unexpected cells, or in none."""
+    """Return notes about tasks that are answered in an unexpected cell or not at all."""
     places = {name: i for i, (name, _, _) in enumerate(submission.cells) if name}
     moved, absent = [], []
     for cell in plan.cells:

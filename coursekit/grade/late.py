@@ -1,4 +1,4 @@
-"""Late days: the rules of a class for homework that was handed in late.
+"""Apply the rules of a class for homework that was handed in late.
 
     [due]
     hw04 = 2026-11-20T23:59:00
@@ -43,7 +43,7 @@ class Rules:
     used: dict = field(default_factory=dict)  # student: days in other homework
 
     def days(self, submission):
-        """Return the number of days it is late, or None if that is unknown."""
+        """Return the number of days by which a submission is late, or None if this is unknown."""
         for name in (submission.student, submission.identifier):
             if name in self.decided:
                 return self.decided[name]
@@ -88,7 +88,7 @@ def _sentence(days, free, share):
 def read(path, number, table=None):
     """Return the Rules in the settings `path` for a homework whose marks will go to `table`.
 
-    Raises CourseError for settings without a meaning.
+    Raises CourseError for settings that have no meaning.
     """
     path = Path(path)
     try:

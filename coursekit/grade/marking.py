@@ -18,7 +18,9 @@ SUSPICIOUS |= {"server", "socket", "subprocess", "sys", "tracemalloc", "urllib"}
 
 @dataclass
 class Mark:
-    """The result of one student: the outcomes of all parts, answers to open questions, notes."""
+    """The result of one student, with outcomes of all parts, answers to open questions, and
+    notes.
+    """
 
     student: str
     outcomes: list
@@ -35,7 +37,7 @@ class Mark:
 
     @property
     def counted(self):
-        """Return the points that count, after late days."""
+        """Return the points that count after the deduction for late days."""
         return self.points if self.final is None else self.final
 
     @property
@@ -82,7 +84,9 @@ def mark(submission, plan, sandbox, *, hidden=True):
 
 
 def _of_task(task, plan, found, worker, hidden):
-    """Return the outcomes of a task, tried with the sample's earlier tasks too if it is wrong."""
+    """Return the outcomes of a task. If it is wrong, it is tested with the sample's earlier tasks
+    too.
+    """
     parts = plan.homework.of(task)
     broken = [
         {"error": "SyntaxError", "message": e, "line": ""} for e in _broken(task, plan, found)
@@ -101,7 +105,7 @@ def _of_task(task, plan, found, worker, hidden):
 
 
 def _as_they_are(task, plan, found):
-    """Return the student's own solutions instead of samples, which students do not have."""
+    """Return the student's own solutions, because students do not have the samples."""
     earlier = set(plan.homework.earlier.get(task, ()))
     needed, _ = found.code.needed(earlier) if earlier else ([], None)
     return [ast.unparse(statement.node) for statement in needed]
@@ -122,7 +126,7 @@ def refused(task, plan, found):
 
 
 def untouched(task, plan, found):
-    """Return True if nothing of the task was written."""
+    """Return whether the student wrote nothing for the task."""
     written = found.code.bound(plan.asked(task), but=plan.stubs)
     return not written and not _broken(task, plan, found)
 

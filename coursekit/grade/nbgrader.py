@@ -1,4 +1,4 @@
-"""The homework as a source notebook for nbgrader, so that an existing course can use it.
+"""Write a homework as a source notebook for nbgrader, so that an existing course can use it.
 
 The cell metadata follow nbgrader's format, version 3: answers are autograded answer cells, each
 part of a task is a test cell worth one point, and open questions are graded by hand.
@@ -14,8 +14,8 @@ from tinyattn.course.project import write_text
 
 HIDDEN = "### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
 # Answers run in the kernel of the tests and can replace functions of the checks, so the hidden test
-# reads the checks from their files again. A NumPy or a Python that was changed stays changed: only
-# a sandbox withstands that, as in `tinyattn grade 04 submitted`.
+# reads the checks from their files again. If a student has changed NumPy or Python, it stays
+# changed. Only a sandbox withstands this, as in `tinyattn grade 04 submitted`.
 ANEW = """import sys
 
 for name in [name for name in sys.modules if name.startswith("tinyattn.course")]:
@@ -84,7 +84,7 @@ def _metadata(name, *, solution=False, grade=False, locked=False, points=None, k
 
 
 def _marks(source):
-    """Replace our marks by nbgrader's, and keep the instructions as a comment above them."""
+    """Replace our markers by nbgrader's, and keep the instructions as a comment above them."""
     lines = []
     for line in source.split("\n"):
         if begin := BEGIN.match(line):

@@ -1,4 +1,4 @@
-"""Pages in HTML: one for each student, one for the class, one with the open questions."""
+"""Write pages in HTML: one for each student, one for the class, one with the open questions."""
 
 import hashlib
 import re
@@ -54,7 +54,7 @@ def write(folder, plan, marks):
 
 
 def file_name(student):
-    """Return a file name for any student's name, different for different names."""
+    """Return a file name for a student's name. Different names give different file names."""
     plain = re.sub(r"[^\w-]+", "_", student)[:60]
     if plain == student:
         return plain
@@ -79,7 +79,9 @@ def page(title, body, up=""):
 
 
 def student_page(plan, result):
-    """Return the page about correct and incorrect parts and the reasons, without solutions."""
+    """Return a student's page, which says which parts are correct and why not, without
+    solutions.
+    """
     lines = [
         f"<h1>{escape(result.student)}</h1>",
         f"<p>{_title(plan)}: <strong>{_sum(result)}</strong></p>",
@@ -216,7 +218,7 @@ def questions(plan, marks):
 
 
 def question_name(cell):
-    """Return the name of the question in its distributed cell, such as 7b, or else its task."""
+    """Return the name of the question, such as 7b, from its distributed cell, or else its task."""
     found = re.search(r"answer to (\w+)", cell.source)
     return f"Question {escape(found[1])}" if found else f"Task {cell.task}"
 

@@ -27,7 +27,7 @@ class Cell:
 
     @functools.cached_property
     def asked(self):
-        """Return the names that a task cell asks the student to define."""
+        """Return the names that this cell asks the student to define."""
         return names_asked(self.source) if self.kind == "code" else set()
 
 

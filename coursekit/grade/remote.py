@@ -9,7 +9,7 @@ from tinyattn.course.checks.runner import decode, encode
 from tinyattn.course.checks.student import Student
 
 NOT_THERE = "is the cell"  # the start of a NameError that `runner.View` raises
-LATE = 2  # after this many questions without an answer, a task is not asked any more
+LATE = 2  # after this many questions without an answer, a task gets no further questions
 
 
 class Worker:
@@ -87,7 +87,7 @@ class RemoteStudent(Student):
             raise Diagnosis(str(lost), lost.mistake) from None
         except (KeyError, TypeError, ValueError, RecursionError):
             self._worker.close()
-            raise Diagnosis("what it returns cannot be read", "an answer of another kind") from None
+            raise Diagnosis("its result cannot be read", "an answer of another kind") from None
 
     def _start(self):
         if self._lost_at_once is not None:  # the cells themselves do not finish
@@ -98,7 +98,7 @@ class RemoteStudent(Student):
         try:
             ran = self._worker.send(self._program.job(self._box, light=self._light))
         except ProcessLost as lost:
-            # a function may depend on a training, so run without the training next
+            # functions may depend on the training, so it is left out only in a second attempt
             if not self._light:
                 self._light = True
                 return self._start()

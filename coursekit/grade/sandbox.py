@@ -1,9 +1,9 @@
-"""Run untrusted code in isolation: the common part of all sandboxes, and the one in WebAssembly.
+"""Run untrusted code in isolation: what all sandboxes share, and the sandbox in WebAssembly.
 
 A sandbox is created once for a grading. `sandbox.open()` starts a process in it, and
 `process.send(line)` returns the line with which `server.reply` answers. A process that takes too
-long, or that is ended from inside, is gone. `own_machine` runs a student's own notebook without a
-sandbox.
+long, or that the student's code ends, cannot be used again. `own_machine` runs a student's own
+notebook without a sandbox.
 """
 
 import base64
@@ -45,7 +45,7 @@ def __getattr__(name):
 
 
 class ProcessLost(Exception):
-    """The process ended, and `reason` explains to the student why."""
+    """The error for a process that ended. `reason` explains to the student why."""
 
     def __init__(self, reason, mistake, late=False):
         super().__init__(reason)
@@ -67,8 +67,8 @@ def ended():
 class Watch:
     """A timer that sets `over` when this process has computed for SECONDS.
 
-    It measures computing time instead of the clock, so that an answer does not become wrong because
-    other programs use the machine.
+    It measures computing time instead of clock time, so an answer is not wrong because other
+    programs use the machine.
     """
 
     def __enter__(self):
@@ -163,7 +163,7 @@ class WasiProcess:
         except SessionEnded:
             raise ended() from None
         if done.trapped == "deadline" and time.process_time() < watch.last:
-            # nothing in a box can wait, so the machine has not let it compute
+            # code in a box cannot wait for anything, so the machine has not let it compute
             raise NotAsked(
                 f"the machine gave it {time.process_time() - watch.began:.0f} seconds of computing "
                 f"time in {PATIENCE * SECONDS:.0f} seconds, because too much else is running"

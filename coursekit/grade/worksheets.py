@@ -1,4 +1,4 @@
-"""The tables of Moodle and Canvas, into whose exported sheets the points are written.
+"""Write the points into the exported tables of Moodle and Canvas.
 
 Moodle's grading worksheet has the columns "Identifier", "Full name", "Grade" and "Feedback
 comments". Canvas's gradebook has "Student", "ID" and a column for each assignment.
@@ -41,7 +41,7 @@ def fill(path, document, marks, submissions):
 
 
 def _read(path):
-    """Return (rows, format of the file, {name of a column: its index}) of a sheet."""
+    """Return the rows of a sheet, the format of its file, and {name of a column: its index}."""
     text = path.read_bytes().decode("utf-8-sig")
     dialect = "excel" if text.partition("\n")[0].count(",") else "excel-tab"
     rows = list(csv.reader(io.StringIO(text), dialect))
@@ -51,7 +51,7 @@ def _read(path):
 
 
 def take_times(path, submissions):
-    """Give the submissions the times of Moodle's sheet, where they have none."""
+    """Give submissions without a time the time in Moodle's sheet."""
     rows, _, columns = _read(path)
     if not {"identifier", LAST} <= columns.keys():
         return

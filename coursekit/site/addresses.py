@@ -28,7 +28,7 @@ TEXTS = {
     "tinyattn/trace/README.md": "project/trace",
 }
 
-# of these, and with the page of each lecture, what `tinyattn site --for-students` leaves out
+# `tinyattn site --for-students` leaves these out, and the page for the lecturer of each lecture
 LECTURERS = {"lectures/TEACHING.md", "lectures/README.md"}
 
 
@@ -38,7 +38,9 @@ def page_of(document):
 
 
 def texts(students=False):
-    """Return {path in the project: page} of the texts, for students without the lecturers'."""
+    """Return {path in the project: page} of the texts. For students, the lecturers' are left
+    out.
+    """
     return {path: page for path, page in TEXTS.items() if not (students and path in LECTURERS)}
 
 
@@ -56,12 +58,14 @@ def pages(root, students=False):
 
 
 def source_page(path):
-    """Return the page of a source file: tinyattn/ops/index.py → source/tinyattn/ops/index.py."""
+    """Return the page of a source file, such as source/tinyattn/ops/index.py."""
     return f"source/{path}"
 
 
 def relative(target, here):
-    """Return the address of `target` relative to the page `here`, both from the top of the site."""
+    """Return the address of `target` relative to the page `here`. Both begin at the top of the
+    site.
+    """
     file, mark, more = re.match(r"([^?#]*)([?#]?)(.*)", target).groups()
     return quote(posixpath.relpath(file, posixpath.dirname(here) or ".")) + mark + more
 

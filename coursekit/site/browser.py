@@ -1,9 +1,9 @@
-"""JupyterLab inside the browser: a notebook opens from the site, without any installation.
+"""JupyterLab inside the browser, so a notebook opens from the site without any installation.
 
-JupyterLite serves the student's copies as files. Pyodide, a Python in WebAssembly that the page
-loads from its makers' server, runs them. The package with its data and trained weights comes from
-the site itself, as a wheel. There is no compiler, so everything runs on array algebra, with the
-sizes of `course.small()`.
+JupyterLite serves the student's copies as files. Pyodide, a Python in WebAssembly, runs them, and
+the page loads it from the server of its developers. The package with its data and trained weights
+comes from the site itself, as a wheel. There is no compiler, so everything runs on array algebra,
+with the sizes of `course.small()`.
 """
 
 import json
@@ -28,9 +28,7 @@ FIRST_CELL = """\
 
 
 def address(document):
-    """Return the address at which a lecture or homework opens in the browser, from the top of the
-    site.
-    """
+    """Return the address, from the top of the site, at which a document opens in the browser."""
     return f"{FOLDER}/notebooks/index.html?path={quote(document.notebook.name)}"
 
 

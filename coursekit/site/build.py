@@ -1,4 +1,4 @@
-"""The command `tinyattn site`: the sources of the pages, then the pages."""
+"""The command `tinyattn site`, which writes the sources of the pages and then the pages."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from tinyattn.ops import coverage
 
 SITE = Path("build") / "site"
 SOURCES = Path("build") / "site-sources"
-PICTURES = "tests/benchmarks", "docs/pictures"  # of the project's texts
+PICTURES = "tests/benchmarks", "docs/pictures"  # folders with images of the project's texts
 
 
 def build_site(root, students=False):
@@ -116,7 +116,9 @@ def write_handouts(documents, folder, students=False):
 
 
 def ways(root, document, tasks, students=False):
-    """Return the buttons under the title of a lecture or homework: (words, address on the site)."""
+    """Return the buttons under the title of a lecture or homework, as (words, address on the
+    site).
+    """
     found = [("Open in the browser", browser.address(document))]
     if document.is_homework:
         number = document.number.removeprefix("hw")
@@ -140,7 +142,7 @@ def ways(root, document, tasks, students=False):
 
 
 def elsewhere(path, environment=os.environ):
-    """Return the buttons that open a notebook on other machines: (words, address).
+    """Return the buttons that open a notebook on other machines, as (words, address).
 
     Only the workflow that publishes the site knows the address of the repository.
     """

@@ -1,4 +1,6 @@
-"""Docstrings as Markdown: sentences, formulas, sections (Args, Returns, Raises, ...), code."""
+"""Turn docstrings into Markdown: sentences, formulas, sections (Args, Returns, Raises, ...),
+code.
+"""
 
 import inspect
 import re
@@ -101,7 +103,9 @@ def _paragraph(text, link, first):
 
 
 def _lead(part, link):
-    """Return a part of a paragraph, with a bold first word for errors and sources."""
+    """Return a part of a paragraph, with its first word in bold if it names an error or a
+    source.
+    """
     match = re.match(rf"{LEADS}", part)
     if not match:
         return sentence(part, link)
@@ -129,9 +133,7 @@ def _arguments(text, link):
 
 
 def _inner_table(lines):
-    """Return the description of an argument, and its values: lines such as '"numpy"   array
-    algebra'.
-    """
+    """Return the description of an argument, and its values from lines like '"sums"   loops'."""
     plain, rows = [], []
     for line in lines:
         match = re.match(r'^("[^"]*") {2,}(.*)$', line)
@@ -145,7 +147,7 @@ def _inner_table(lines):
 
 
 def _indented(text, link):
-    """Return formulas line by line, or code, or words in their own lines."""
+    """Return an indented block: formulas line by line, code, or words in their own lines."""
     block = textwrap.dedent(text)
     lines = [line for line in block.split("\n") if line.strip()]
     if any(CODE.match(line) and not NOT_CODE.search(line) for line in lines):
@@ -159,7 +161,7 @@ def _indented(text, link):
 
 
 def _row(line):
-    """Return a line of formulas with its remarks."""
+    """Return a line of formulas together with its remarks."""
     parts = []
     for piece in re.split(r" {2,}", line):
         parts.append("".join(code if math else _upright(code) for code, math in in_sentence(piece)))
@@ -191,7 +193,7 @@ def _piece(piece, link):
 
 
 def _words(text):
-    """Return words without a meaning in Markdown, with shapes such as x [B, T] as code."""
+    """Return words, escaped for Markdown, with shapes such as x [B, T] as code."""
     parts = SHAPE.split(text)
     return "".join(
         f"`{part}`" if i % 2 else SPECIAL.sub(r"\\\1", part) for i, part in enumerate(parts)

@@ -1,4 +1,4 @@
-"""Additions to Sphinx: formulas by the slides' KaTeX, and pages of the source code."""
+"""Additions to Sphinx: formulas by the KaTeX of the slides, and pages with the source code."""
 
 from html import escape
 from pathlib import Path

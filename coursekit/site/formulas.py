@@ -1,7 +1,7 @@
-"""Formulas of docstrings, such as `y_t = Σ_s a_ts v_s`, as LaTeX.
+"""Turn formulas of docstrings, such as `y_t = Σ_s a_ts v_s`, into LaTeX.
 
-Only text that is certainly a formula is typeset: signs, single letters with their indices, and the
-words of `WORDS`. Text with any other word stays text.
+Only text that is certainly a formula is typeset. It consists of signs, single letters with their
+indices, and the words in `WORDS`. Text with any other word stays text.
 """
 
 import re
@@ -224,7 +224,7 @@ def _norms(code):
 
 
 def _token(token):
-    """Return LaTeX of one token, or None for a word of a sentence."""
+    """Return the LaTeX of one token, or None for a word of the sentence."""
     if token in ("...", "->"):
         return r"\dots" if token == "..." else r"\to"
     if token in SIGNS:
@@ -291,9 +291,7 @@ def _letter(letter, accent, marks):
 
 
 def in_sentence(text):
-    """Return the text in pieces, [(LaTeX, True) or (text, False)], with formulas cut out of the
-    sentence.
-    """
+    """Cut the formulas out of a sentence: [(LaTeX, True) or (text, False)]."""
     pieces, at = [], 0
     for start, end in _runs(text):
         code = tex(text[start:end])
@@ -305,9 +303,7 @@ def in_sentence(text):
 
 
 def _runs(text):
-    """Return the positions of the formulas of a sentence: longest sequences of tokens that can be
-    in one.
-    """
+    """Return where the formulas of a sentence are, as the longest possible sequences of tokens."""
     found, start, end = [], None, None
     for match in TOKEN.finditer(text):
         token = match[0]
@@ -326,9 +322,7 @@ def _runs(text):
 
 
 def _trimmed(text, start, end):
-    """Return a sequence without commas at its ends and without parts that do not belong to the
-    formula.
-    """
+    """Return a sequence of tokens without commas and foreign parts at its ends."""
     run = text[start:end]
     pieces, depth, last = [], 0, 0
     for i, c in enumerate(run):

@@ -1,4 +1,6 @@
-"""The three implementations of a function side by side: loops, array algebra, compiled kernel."""
+"""Show the three implementations of a function side by side: loops, array algebra, compiled
+kernel.
+"""
 
 import inspect
 from importlib import import_module
@@ -48,8 +50,9 @@ def side_by_side(key, here):
 
 
 def function_of(name):
-    """Return the Python function of a name such as ops.attention.attention_softmax, compiled or
-    not.
+    """Return the Python function of a name such as ops.attention.attention_softmax.
+
+    The function itself may be compiled.
     """
     module, _, name = name.rpartition(".")
     return _plain(getattr(import_module(f"tinyattn.{module}"), name))

@@ -1,4 +1,4 @@
-"""The notebook of a lecture or homework as the source of its page.
+"""Turn the notebook of a lecture or homework into the source of its page.
 
 The outputs of the committed notebook are kept, with images as separate files. Code that only draws
 is folded, and so are the answers of questions.
@@ -67,7 +67,9 @@ def anchors(document):
 
 
 def lowered(text, by):
-    """Lower headings by `by` levels, and never use the highest level, which is the page's title."""
+    """Lower headings by `by` levels. The highest level is never used, because it is the page's
+    title.
+    """
 
     def lower(match):
         level = len(match[1])

@@ -1,4 +1,4 @@
-"""The pages that collect items from all lectures: drawings, claims, sources."""
+"""Write the pages that collect items from all lectures: drawings, claims, sources."""
 
 import html
 import inspect
@@ -147,7 +147,7 @@ def sources_table(names):
 
 
 def project_text(root, path, here, students=False):
-    """Return a text of the project as a page, for `students` as in `linked`."""
+    """Return a text of the project as a page. `students` is as in `linked`."""
     text = (root / path).read_text(encoding="utf-8")
     return linked(text, root, path, here, students)
 

@@ -1,4 +1,4 @@
-"""The reference: one page for each public name, made from its docstring."""
+"""Write the reference, one page for each public name, from the docstrings."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ SLIDE = re.compile(r"\b(?:[NKHS]|KB)\d\d\b")
 def write_reference(root, sources, uses, anchors, examples):
     """Write all pages of the reference into `sources`.
 
-    uses      {name: (lecture, slide)}, the slide that uses it first
+    uses      {name: (lecture, slide)}, the slide that uses the name first
     anchors   {lecture: {cell: name}}, see `notebooks.anchors`
     examples  {key of a name: code with what it prints}
     """
@@ -36,7 +36,7 @@ def write_reference(root, sources, uses, anchors, examples):
 
 
 def page(root, name, use, anchors, examples, links, original):
-    """Return the page of one name."""
+    """Return the page of one public name."""
     thing, here = name.object, name.page
     link = lambda words: _address(links, words, name, here)
     parts = [
@@ -66,7 +66,7 @@ def _own_doc(thing):
 
 
 def signature(written, thing):
-    """Return the call, with one argument per line if it is long."""
+    """Return the signature of a call, with one argument per line if it is long."""
     try:
         parameters = inspect.signature(thing)
     except (TypeError, ValueError):
@@ -91,7 +91,7 @@ def signature(written, thing):
 
 
 class _Plain:
-    """A default value in a readable form."""
+    """A default value whose text is readable."""
 
     def __init__(self, value):
         self.value = value

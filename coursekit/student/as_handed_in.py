@@ -12,14 +12,14 @@ from tinyattn.course.project import find, find_root
 
 
 def as_handed_in(document, path):
-    """Return the Mark of the notebook at `path`, by the grader's code with the visible inputs."""
+    """Grade the notebook at `path` with the grader's code and the visible inputs, as a Mark."""
     with OwnMachine() as here:
         submission = handed_in.read("you", Path(path))
         return mark(submission, plan_of_notebook(document), here, hidden=False)
 
 
 def points(result):
-    """Return {task: points} of a Mark."""
+    """Return the points in a Mark, as {task: points}."""
     tasks = dict.fromkeys(outcome.task for outcome in result.outcomes)
     return {task: sum(o.right for o in result.of_task(task)) for task in tasks}
 

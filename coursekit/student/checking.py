@@ -1,4 +1,4 @@
-"""`tinyattn check`: the checks of a homework in the terminal, task by task."""
+"""The command `tinyattn check`, which checks a homework in the terminal, task by task."""
 
 from coursekit.build.execute import CellError, execute, namespace, surroundings
 from coursekit.build.text import read_notebook
@@ -12,8 +12,9 @@ from tinyattn.course.project import CourseError
 def check(document, *, saved=False):
     """Run the student's copy, check every task, and return True if all is right.
 
-    A cell that stops is reported, and the rest continues. With `saved`, a second column shows the
-    grading of the file, and every task with fewer points is explained.
+    A cell that raises an error is reported, and the other cells still run. With `saved`, a second
+    column shows the points that grading gives the file, and every task with fewer points is
+    explained.
     """
     if not document.is_homework:
         raise CourseError(f"{document.number} is a lecture. Its homework is hw{document.number}")
@@ -41,7 +42,7 @@ def check(document, *, saved=False):
 
 
 def _explained(outcomes, result):
-    """Return lines about differences between grading and the check."""
+    """Return lines that explain the differences between grading and the check."""
     lines = [f"  note: {remark}" for remark in result.remarks]
     for task, parts in outcomes.items():
         for part, graded in zip(parts, result.of_task(task), strict=True):
@@ -51,9 +52,9 @@ def _explained(outcomes, result):
 
 
 def run_cells(cells, names):
-    """Run all code cells except the checks, and return the errors of all but unwritten cells.
+    """Run all code cells except the checks, and return their errors.
 
-    A cell that needs what an unwritten cell would have defined has no error of its own.
+    Unwritten cells do not count, nor do errors that follow from them.
     """
     stopped, unwritten = [], set()
     for cell in cells:

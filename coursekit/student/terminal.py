@@ -1,4 +1,4 @@
-"""The output of the command: a lecture run slide by slide, and the ledger as a table."""
+"""Print a lecture that runs slide by slide, and the ledger, in the terminal."""
 
 import shutil
 import sys
@@ -82,7 +82,7 @@ def _run_slide(slide, label, names, verbose):
 
 
 def _wrapped(shown):
-    """Return a claim, or its disagreement with the ledger, indented and as wide as the terminal."""
+    """Return a claim, or its disagreement with the ledger, indented and wrapped to the terminal."""
     text = f"! {shown}" if isinstance(shown, claims.ClaimError) else repr(shown)
     lines = []
     for line in text.split("\n"):

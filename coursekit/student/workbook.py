@@ -1,4 +1,4 @@
-"""The student's own copies of the notebooks, and JupyterLab with them.
+"""Make the student's own copies of the notebooks, and open them in JupyterLab.
 
 Students work in copies, because saving in JupyterLab would change the committed notebooks, and the
 next `git pull` would then stop.
@@ -41,7 +41,7 @@ def prepare(document, *, fresh=False):
 
 
 def companions(root):
-    """Return {name: text} of the pages next to the copies: lectures, glossary, PyTorch's names."""
+    """Return {name: text} of the pages next to the copies (lectures, glossary, PyTorch's names)."""
     made = {}
     index = root / "notebooks" / "index.ipynb"
     if index.is_file():  # its pictures are in a folder that JupyterLab does not see
@@ -59,9 +59,10 @@ def companions(root):
 
 
 def _as_notebook(name, text):
-    """Return a page as a notebook of texts, which JupyterLab renders, with working links."""
+    """Return a page as a notebook of texts with working links, because JupyterLab renders these."""
     text = text.replace("](../notebooks/", "](")
-    text = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", text)  # what is outside of the workbook
+    # links that lead out of the workbook become words
+    text = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", text)
     parts = re.split(r"\n(?=## )", text.strip())
     cells = [
         {"cell_type": "markdown", "id": f"{name}-{i:03d}", "metadata": {}, "source": part.strip()}
@@ -120,8 +121,8 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
 def _environment():
     """Return the environment with our settings (labconfig/) among JupyterLab's defaults.
 
-    The student's own settings have priority. Ours prevent JupyterLab's question about news from
-    covering the first slide.
+    The student's own settings have priority. Ours turn off JupyterLab's question about news, which
+    would cover the first slide.
     """
     name = "JUPYTER_CONFIG_PATH"
     places = [str(Path(__file__).parent), *filter(None, [os.environ.get(name)])]

@@ -207,7 +207,7 @@ def test_dropout_is_named():
 
 
 def test_wrong_shapes_are_explained():
-    with pytest.raises(ValueError, match="must have length 6 on axis 1"):
+    with pytest.raises(ValueError, match="axis 1 of the result must have length 6"):
         check.causal(lambda x: x[:, 1:], X)
     with pytest.raises(ValueError, match="at least 2 entries"):
         check.isolated(lambda x: x, X[:1])

@@ -39,7 +39,7 @@ def detect_anomaly():
 
 
 def _look(t, op, values, inputs):
-    """Check the result of an operation, and make its rules check their gradients."""
+    """Check the result of an operation, and let its rules check the gradients that they return."""
     origin = _Origin(op, values)
     came = [_kind(v) for v in values]
     kind = _kind(t.data)
@@ -52,7 +52,7 @@ def _look(t, op, values, inputs):
 
 
 def _with_a_look(op, origin):
-    """Return the same operation with rules that check the gradients they return."""
+    """Return the operation with rules that check the gradients they return."""
 
     def look(rule):
         def looked_at(g, y, *inputs, **options):
@@ -80,7 +80,7 @@ FINITE, INFINITE, NAN = range(3)
 
 
 def _kind(x):
-    """Return FINITE, INFINITE or NAN, whichever is the worst number of x."""
+    """Return FINITE, INFINITE or NAN for the worst number in x."""
     x = to_array(x)
     if isinstance(x, float):
         x = np.asarray(x)
@@ -141,7 +141,7 @@ class _Origin:
 
 
 def _described(v, shape, first):
-    """Return one line about an input that contains numbers, and none about others."""
+    """Yield a line about an input that contains numbers, and nothing about any other input."""
     if isinstance(v, int | float) and not isinstance(v, bool):
         yield str(v)
     if not isinstance(v, np.ndarray) or v.dtype.kind not in "fiu" or not v.size:

@@ -209,7 +209,7 @@ def _mixed_up(case, A, N):
 
 
 def _ratio(case, A, N):
-    """Find A = N · v or N · v / w, with the input, the result or another input as v and w."""
+    """Find A = N · v or N · v / w, where v and w are the input, the result or another input."""
     known = {case.name: np.broadcast_to(case.x.reshape(1, -1), N.shape)}
     if case.y is not None:
         known["the result"] = np.broadcast_to(case.y.reshape(-1, 1), N.shape)
@@ -250,7 +250,7 @@ def _summed(case, A, N):
 
 
 def _part(case, A, N):
-    """Find a gradient that is right wherever it is not zero, so that a part of it is missing."""
+    """Find a gradient that is right where it is not zero, which means that a part is missing."""
     lost = case.wrong & (A == 0)
     if not np.array_equal(lost, case.wrong):
         return None

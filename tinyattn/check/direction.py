@@ -1,21 +1,24 @@
-"""Does an error grow or fall with the loss? Read from the graph of the loss, without computing."""
+"""Find out from the graph of the loss, without computing, whether an error grows or falls with
+it.
+"""
 
 import numpy as np
 
 PATH = 12  # a comparison counts if at most this many operations lead from it to the loss
 PROBABILITIES = {"softmax", "sigmoid"}
-SELECTED = {"getitem", "take_along_axis"}  # what takes the labels' numbers of each row
+SELECTED = {"getitem", "take_along_axis"}  # these select the label's number in each row
 SELECTIONS = {*SELECTED, "reshape", "squeeze", "ravel", "astype", "transpose"}
-SAME_ORDER = {*SELECTIONS, "mean", "sum"}  # what grows if all of its input grows
-OFFSETS = {"clip", "maximum", "add"}  # against the logarithm of 0
+SAME_ORDER = {*SELECTIONS, "mean", "sum"}  # the results of these grow if all inputs grow
+OFFSETS = {"clip", "maximum", "add"}  # these protect against the logarithm of 0
 
 
 def direction(t, errors, depth=PATH):
-    """Return (sign, name, age): whether t grows (+1) or falls (-1) if an error grows, and which.
+    """Return (sign, name, age): +1 if t grows with an error and -1 if it falls, and which error.
 
-    (0, "", 0): no error was recognized, or t also depends on other results. `errors` are the
-    results of loss functions. Errors written by hand are squares and absolute values of a
-    difference from constants, and (with the sign -1) log-probabilities that labels select.
+    The result is (0, "", 0) if no error was recognized, or if t also depends on other results.
+    `errors` are the results of loss functions. An error may also be written by hand: as the square
+    or absolute value of a difference from constants, or (with the sign -1) as log-probabilities
+    that labels select.
     """
     unknown = 0, "", 0
     if t is None or t._operation is None or not depth:
@@ -68,7 +71,7 @@ def _is_distance(op, inputs, constants):
 
 
 def _is_difference(x):
-    """Return whether x are predictions minus constants, or constants minus predictions."""
+    """Return whether x is predictions minus constants, or constants minus predictions."""
     if x._operation is None or x._operation.name != "subtract" or x.size < 2:
         return False
     constants = [
@@ -78,8 +81,9 @@ def _is_difference(x):
 
 
 def _is_selected_log_probability(t, offsets=OFFSETS):
-    """Return whether t are logarithms of a softmax or sigmoid that labels select: by their number
-    or as a factor.
+    """Return whether t is the logarithm of a softmax or sigmoid, selected by labels.
+
+    Labels select by an index or as a factor.
     """
     op, selected = t._operation.name, t._operation.name in SELECTED
     if op == "multiply":
@@ -100,7 +104,7 @@ def made_by(t, names):
 
 
 def _before(t, through):
-    """Return the result that a chain of some operations began with."""
+    """Return the result with which a chain of certain operations began."""
     while made_by(t, through):
         before = [x for x in t._inputs if x is not None and x.requires_grad]
         if len(before) != 1:

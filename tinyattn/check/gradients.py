@@ -101,7 +101,7 @@ def _gradcheck(function, name, order):
 
 @dataclass(frozen=True)
 class Precision:
-    """The settings for measuring derivatives: the step, the tolerances, and whether to try shorter
+    """The settings for measuring derivatives: step, tolerances, and whether to try shorter
     steps.
     """
 
@@ -235,9 +235,7 @@ def _vector(outputs):
 
 
 def _recorded_alike(function, title):
-    """Check that rules give the same result when they are recorded and see Tensors instead of
-    arrays.
-    """
+    """Check that rules give the same result when they are recorded and receive Tensors."""
     gradients = []
     for create_graph in (True, False):
         derivative = _derivative(function, create_graph)
@@ -332,9 +330,7 @@ def _usable(function, outputs):
 
 
 def _analytic(function, seeds):
-    """Return the matrix seeds · J for each input, by one backward pass through the graph for each
-    seed.
-    """
+    """Return the matrix seeds · J for each input, with one backward pass for each seed."""
     xs = function.leaves(list(function.values.values()))
     y = _vector(function.call(xs))
     rows = [[] for _ in xs]
@@ -349,7 +345,7 @@ def _analytic(function, seeds):
 
 
 def _difference(function, k, step):
-    """(f(x + step) - f(x - step)) / 2 in input k, as one vector."""
+    """Return (f(x + step) - f(x - step)) / 2 as one vector, where the step changes input k."""
     ys = []
     for sign in (1, -1):
         values = list(function.values.values())
@@ -396,9 +392,7 @@ def _check_projected(function, title, y):
 
 
 def _along(function, k, seeds, direction, steps):
-    """Return seeds · dy/d(input k) · direction. Each element uses the one of several steps that
-    fits |x|.
-    """
+    """Return seeds · dy/d(input k) · direction, with a step for each element that fits its |x|."""
     x, total = np.abs(list(function.values.values())[k]), 0.0
     bounds = [0.0, *[h / STEP for h in steps[1:]], np.inf]
     for h, low, high in zip(steps, bounds, bounds[1:], strict=False):

@@ -145,7 +145,7 @@ def padding(f, x, rng=0, times=3):
 
 
 class _Row:
-    """A padded row of a batch and the same row without padding, of which n positions are kept."""
+    """A row of a batch with and without padding. Its first n positions are kept."""
 
     def __init__(self, g, x, together, b, n):
         self.b, self.n = b, n
@@ -193,7 +193,7 @@ def _reaches_padding(g, padded, keep, by_position):
 
 
 class _Found:
-    """The relative strengths `size` [to, from], at most 1, and `seen`, where they are not 0."""
+    """Relative influences `size` [to, from], at most 1, and `seen`, where they exceed rounding."""
 
     def __init__(self, size, eps):
         self.size, self.seen = size, size > ROUNDINGS * eps
@@ -218,8 +218,8 @@ def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
         out_groups = {len(groups): groups, len(names): names}.get(y.shape[0] if y.ndim else 0)
     if out_groups is None or y.ndim <= out_axis or y.shape[out_axis] != len(out_groups):
         raise ValueError(
-            f"{name}: the result must have length {len(groups)} on axis {out_axis}, as x of shape "
-            f"{x.shape}, but its shape is {y.shape}"
+            f"{name}: axis {out_axis} of the result must have length {len(groups)}, as in x of "
+            f"shape {x.shape}, but the result has shape {y.shape}"
         )
     largest = max(np.abs(y).max(initial=0), 1e-300)
     table, other = np.zeros((len(names), len(names))), _other(x, rng)
@@ -288,7 +288,7 @@ def _array(x):
 
 
 def _along(chosen, axis, ndim):
-    """Return chosen [n] with axes of length 1 around its axis."""
+    """Return the vector chosen [n] with axes of length 1 added before and after its axis."""
     return chosen.reshape([-1 if k == axis else 1 for k in range(ndim)])
 
 

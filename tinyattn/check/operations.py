@@ -1,4 +1,4 @@
-"""What a recorded operation tells of a training loop: mistakes in its shapes, inputs and masks.
+"""Find mistakes of a training loop in its operations: in their shapes, inputs and masks.
 
 `watch` shows each operation to `OperationChecks` as it is recorded, and asks afterwards at which
 line a result was computed, and where the graph was cut.
@@ -31,16 +31,16 @@ COMPARED = (np.equal, np.not_equal)
 
 
 class OperationChecks:
-    """The checks of single operations, and what the backward pass needs to know of them.
+    """The checks of single operations, and the records of them that the backward pass needs.
 
     Args:
         model   the module that is trained
         say     function (topic, text, line) that warns once of a mistake
 
     Attributes:
-        lines      age of a result -> the line that computed it in this step
-        errors     age of a result of a loss function -> the name of the function
-        compared   age of a result -> the warning if the loss is computed from it
+        lines      {age of a result: the line that computed it in this step}
+        errors     {age of a result of a loss function: the name of the function}
+        compared   {age of a result: the warning to give if the loss is computed from it}
         cuts       (function, line) of the operations with slope 0 that the loss passed through
     """
 
@@ -105,9 +105,7 @@ class OperationChecks:
             )
 
     def _look_at_scores(self, x, tensor, line):
-        """Check the input of cross_entropy: scores, not probabilities, at least two classes, on
-        axis 1.
-        """
+        """Check that the input of cross_entropy has scores of two or more classes on axis 1."""
         C = x.shape[1] if x.ndim > 1 else x.shape[0]
         if C == 1:
             self.say(
@@ -172,7 +170,7 @@ class OperationChecks:
     def _look_at_scale(self, values, inputs, line):
         """Find inputs that are so large that the first layer is hardly trained.
 
-        A norm layer takes the scale away again, so nothing is said of a model that has one.
+        A norm layer removes the scale again, so there is no warning for a model that has one.
         """
         if not any(isinstance(x, Tensor) and is_parameter(x) for x in inputs):
             return
@@ -259,8 +257,8 @@ class OperationChecks:
                         )
 
     def noted(self, f, run):
-        """Return the table's entry for a function that is constant almost everywhere, and note its
-        use.
+        """Return `run` as a function that records its use, for an f that is constant almost
+        everywhere.
         """
 
         def noted(*args, **options):

@@ -32,7 +32,7 @@ _observers = _Observers()
 def observe(look):
     """Call look(t, op, values, inputs) for each result t that this thread records from now on.
 
-    Use `stop_observing(look)` to end it. Without observers, recording has no additional cost.
+    `stop_observing(look)` ends this. Without observers, recording has no additional cost.
     """
     _observers.functions = (*_observers.functions, look)
     _count(+1)
@@ -61,7 +61,7 @@ def _observed(op, y, inputs, values, options):
 
 
 def library_frames(depth=1):
-    """Return (the library's frames that lead here, innermost first, and the caller's frame)."""
+    """Return the library's frames that lead here, innermost first, and the frame of the caller."""
     frame, inside = sys._getframe(depth + 1), []
     while frame is not None and frame.f_code.co_filename.startswith(OURS):
         inside.append(frame)

@@ -61,14 +61,14 @@ def _permuted(f, x, axis, rng, times, title, expected, out_axis):
     n = x.shape[axis]
     if n < 2:
         raise ValueError(
-            f"check: axis {axis} of x, shape {x.shape}, has nothing to permute. Choose an axis "
-            "with at least 2 entries"
+            f"check: axis {axis} of x has nothing to permute, since x has shape {x.shape}. Choose "
+            "an axis with at least 2 entries"
         )
     y, worst = _value(f, x), (-1.0,)
     if out_axis is not None and not (-y.ndim <= out_axis < y.ndim and y.shape[out_axis] == n):
         raise ValueError(
-            f"equivariant: axis {out_axis} of the result, shape {y.shape}, must have length {n}, "
-            f"as axis {axis} of x, shape {x.shape}. Name the axis with out_axis="
+            f"equivariant: axis {out_axis} of the result {y.shape} must have length {n}, the same "
+            f"as axis {axis} of x {x.shape}. Name the axis with out_axis="
         )
     tolerance = ROUNDINGS * np.finfo(y.dtype).eps * np.abs(y).max(initial=0)
     for _ in range(times):
@@ -191,7 +191,7 @@ def _difference(name, first, what, came, wanted):
 
 
 def _distance(a, b):
-    """Return |a - b|, with 0 where both are the same infinity or both nan, and inf where only one
+    """Return |a - b|: 0 where both are the same infinity or nan, and inf where only one of them
     is.
     """
     with np.errstate(invalid="ignore"):

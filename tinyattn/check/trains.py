@@ -1,4 +1,4 @@
-"""Does a model learn? All parameters must change, and the model must memorize a small batch."""
+"""Check that a model learns: all parameters must change, and it must memorize a small batch."""
 
 import math
 from copy import deepcopy
@@ -52,7 +52,7 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
 class _Run:
     """The training of a copy, and its effect on each parameter.
 
-    losses  before each step, and after the last
+    losses  the loss before each step, and after the last one
     arrived {name}: parameters that received a gradient at least once; nonzero {name}: a nonzero one
     moved   {name}: parameters that have changed
     """
@@ -100,7 +100,7 @@ class _Run:
         return value
 
     def lost(self, trained):
-        """Describe the problems that no training would solve."""
+        """Describe the problems that more training would not solve."""
         return not self.connected or trained - self.moved
 
 

@@ -1,8 +1,8 @@
-"""`watch`: find mistakes in a training loop that run without an error, within a few steps.
+"""`watch`, which finds mistakes in a training loop that raise no error, within a few steps.
 
-A training with such a mistake often runs to its end. The loss falls a little, and nothing shows
-that, for example, each prediction was compared with every label. `watch` checks the first steps,
-the graph below the loss and the actions of the optimizer, and warns once of each mistake, at its
+Training with such a mistake often runs to its end. The loss falls a little, and nothing shows that,
+for example, each prediction was compared with every label. `watch` checks the first steps, the
+graph of the loss and the actions of the optimizer, and warns once about each mistake, with its
 line.
 """
 
@@ -23,14 +23,16 @@ from tinyattn.engine.read_only import comparing
 
 STEPS = 5  # the first steps of the optimizer are checked in full, later ones only by their loss
 LOSSES = 100  # a loss that grows over this many steps means that the learning rate is too high
-GROWN = 20  # a loss has grown if it is this many times the first one,
-LASTING = 5  # in this many steps in a row: single batches of a good training reach that, too
+GROWN = 20  # a loss has grown if it is this many times as large as the first one ...
+LASTING = 5  # ... in this many steps in a row, because single batches of a good training reach it
 WHOLE_NUMBERS = (np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around)
 STEPPED = (*WHOLE_NUMBERS, np.heaviside, np.less, np.less_equal, np.greater, np.greater_equal)
 
 
 class SlipWarning(UserWarning):
-    """A warning about a line of a training loop that runs but probably is not what you intended."""
+    """A warning about a line of a training loop that runs, but is probably not what you
+    intended.
+    """
 
 
 @contextmanager
@@ -53,8 +55,8 @@ def watch(model, optimizer):
     appear once instead of at every step. Only the current thread is checked.
 
     Inputs that were shuffled without their labels are not found, because noisy labels look the
-    same. To find out, shuffle the labels on purpose: if the loss falls as much as before, they did
-    not belong to the inputs.
+    same. To test this, shuffle the labels on purpose: if the loss falls as much as before, the
+    labels did not belong to the inputs.
 
     Args:
         model      the module that is trained
@@ -105,7 +107,7 @@ class _Watcher:
         self.rates = []  # the largest learning rate of each step
         self.reached, self.moving = set(), set()  # names that got a gradient; one that is not 0
 
-    # ---- where it looks on
+    # ---- starting and stopping to observe
 
     def start(self):
         """Observe the optimizer, the backward pass and the operations."""
@@ -170,7 +172,7 @@ class _Watcher:
             self._check_loss(root.item())
         return grads
 
-    # ---- saying it
+    # ---- warnings
 
     def say(self, topic, text, line=None):
         """Warn once about a mistake at a line (file, number), or at the user's current line."""
@@ -376,11 +378,11 @@ class _Watcher:
             )
 
     def _check_leaves(self, grads):
-        """Find parameters that belong to no module: created in each forward, or forgotten."""
+        """Find parameters that are created in each forward, or that model and optimizer lack."""
         known = {id(p) for p in self.model.parameters()} | {id(p) for p in self._optimized()}
         strange = {id(p): p for p in grads if is_parameter(p) and id(p) not in known}
         held = {id(p) for p in self._optimized()}
-        # an adversary makes the error of another network larger, and that is meant
+        # an adversary makes the error of another network larger on purpose
         if self.turned and not any(is_parameter(p) and id(p) not in held for p in grads):
             self.say("negated loss", *self.turned)
         if strange and self.unknown and not self.unknown & set(strange):
@@ -413,7 +415,9 @@ class _Watcher:
 
 
 def _elementwise_below(root):
-    """Return the ages of the results of which the loss is the mean, sum or elementwise function."""
+    """Return the ages of results from which the loss follows by means, sums or elementwise
+    functions.
+    """
     todo, found = [(root, 0)], set()
     while todo:
         t, depth = todo.pop()

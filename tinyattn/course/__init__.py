@@ -1,5 +1,4 @@
-"""The functions that the cells of a lecture call: claims, predictions, drawings, trained weights,
-progress.
+"""Functions for the cells of a lecture: claims, predictions, drawings, trained weights, progress.
 
 Import the checks of homework with `from tinyattn.course import checks`. `course.measure` contains
 the timers of lecture 13. The package `coursekit` builds notebooks, slides and the site.

@@ -6,8 +6,8 @@ import sys
 
 from tinyattn.course.project import CourseError, find
 
-ALIKE = 0.6  # share of two cells that is the same if one is a change of the other
-SHOWN = 4  # lines of a change
+ALIKE = 0.6  # two cells of which at least this fraction agrees are versions of one cell
+SHOWN = 4  # number of lines of a change that are shown
 NO_CHANGE = ("course.predict", "course.compare", "course.answer", "%", "!", "?", "help(")
 
 

@@ -57,19 +57,22 @@ SHORT = "this short run:"
 
 
 class ClaimError(CourseError):
-    """The result of a claim disagrees with the ledger, or the claim is not in it."""
+    """The error for a result that disagrees with the ledger, or a claim that is not in the
+    ledger.
+    """
 
 
 def full():
-    """Return True in a full run (TINYATTN_FULL=1), where every claim is tested at its full size."""
+    """Return whether this is a full run (TINYATTN_FULL=1), which tests each claim at its full
+    size.
+    """
     return os.environ.get("TINYATTN_FULL", "") not in ("", "0")
 
 
 def small():
-    """Return True where lectures use their smallest size, because no kernel can be compiled.
+    """Return whether lectures use their smallest size, because no kernel can be compiled.
 
-    A browser is such a place, and TINYATTN_SMALL=1 does the same on any machine. A full run is
-    never small.
+    This is so in a browser, and on any machine with TINYATTN_SMALL=1. A full run is never small.
     """
     asked = os.environ.get("TINYATTN_SMALL", "") not in ("", "0")
     return not full() and (asked or find_spec("numba") is None)
@@ -168,9 +171,9 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
         evidence        the figures that decided the verdict, with the number of seeds and events;
                         its first sentence is the comparison that decides, because a badge folds the
                         rest
-        control         an experiment, with its figure, whose result would have been the same if the
-                        claim's reason were not at work; for an identity, the deliberate error that
-                        is detected
+        control         the result, with its figure, of an experiment without the cause that the
+                        claim gives, in which the effect must disappear too; for an identity, the
+                        deliberate error that is detected
         proved          True for an identity whose proof is on the slide; the verdict is "proved" as
                         long as the code agrees with it (holds=True)
         quick_decides   False if one short training may give either result, so that a quick run does
@@ -214,7 +217,7 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
 
 
 def _of_a_change(number, entry, verdict, changed):
-    """Return the note for a student's change that leads to another verdict."""
+    """Return the note for a verdict that differs because a student changed cells."""
     does = "refutes" if verdict == REFUTED else "changes"
     return (
         f"Your change {does} {number}: {'; '.join(changed)}. Without it, the verdict is "
@@ -226,8 +229,8 @@ def _enter(number, entry, verdict, evidence, control):
     """Write the outcome of a full run into the ledger's entry, and return a note about it."""
     if not control:
         raise ClaimError(
-            f"claim {number} has no control, an experiment whose result would be the same if the "
-            "reason that the claim gives were not at work. Pass control= with its figure"
+            f"claim {number} has no control, an experiment without the cause that the claim gives. "
+            "Pass control= with its figure"
         )
     before = entry["verdict"]
     entry.update(verdict=verdict, evidence=evidence, control=control)
@@ -237,7 +240,8 @@ def _enter(number, entry, verdict, evidence, control):
 def read_ledger(path):
     """Return the ledger as a dictionary from claim to its fields, in the order of the file.
 
-    Raises ClaimError naming the claim and the field that is missing, unknown or of a wrong type.
+    Raises ClaimError, which names the claim and the field, if a field is missing, unknown or of a
+    wrong type.
     """
     try:
         ledger = tomllib.loads(path.read_text(encoding="utf-8"))

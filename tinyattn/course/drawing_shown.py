@@ -1,4 +1,4 @@
-"""A drawing read from its file and shown in part: up to a step, or with parts made pale."""
+"""A drawing that is read from its file and shown up to a step, or with some parts made pale."""
 
 import re
 from html import unescape
@@ -7,7 +7,7 @@ PALE = 0.25  # opacity of the parts that are not in focus
 
 
 class SavedDrawing:
-    """A drawing read from its file, which appears if it is the last line of a notebook cell."""
+    """A drawing that was read from its file and appears at the end of a notebook cell."""
 
     def __init__(self, svg):
         self.svg = svg
@@ -20,11 +20,10 @@ class SavedDrawing:
 
 
 def shown(svg, until=None, focus=()):
-    """Return a drawing's text as it is at step `until`, with all parts pale except those in
-    `focus`.
+    """Return a drawing's text at step `until`, with all parts pale except those in `focus`.
 
-    A part's name includes its own parts. A drawing with either argument no longer builds up by key
-    presses. Raises ValueError for a missing part.
+    The name of a part stands for the parts inside it too. A drawing with either argument no longer
+    builds up by key presses. Raises ValueError for a missing part.
     """
     lines, keep = [], True
     for line in svg.split("\n"):

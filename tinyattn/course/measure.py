@@ -7,8 +7,7 @@ import numpy as np
 
 
 def seconds(work, at_least=0.05, rounds=3):
-    """Return the time of a call: the shortest of several, which was disturbed least by other
-    programs.
+    """Return the shortest time of several calls, which other programs disturbed least.
 
     The first call does not count, because it may compile. Calls are repeated until `rounds` calls
     and `at_least` seconds are reached.
@@ -24,9 +23,7 @@ def seconds(work, at_least=0.05, rounds=3):
 
 
 def memory(work):
-    """Return the largest number of bytes of all arrays that exist at the same time while `work`
-    runs.
-    """
+    """Return the largest number of bytes that all arrays together take while `work` runs."""
     work()  # the first call may compile a kernel
     tracemalloc.start()
     try:

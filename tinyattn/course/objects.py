@@ -1,7 +1,7 @@
 """Measure objects that were found in events of points, as lecture 12 does.
 
-The arrays are those of `graph.condense` and `graph.match`: found and truth [N] hold the object of
-each point (negative: none), and event [N] holds the event of each point. Read `quality` first, then
+The arrays are as in `graph.condense` and `graph.match`: found and truth [N] hold the object of each
+point (negative: none), and event [N] holds the event of each point. Read `quality` first, and then
 `redrawn`, which measures how much a figure depends on the choice of events.
 """
 
@@ -37,7 +37,7 @@ def balance(efficiency, purity):
 
     Args:
         efficiency   a number, or an array
-        purity       purity, of the same shape
+        purity       a number, or an array of the same shape
     """
     total = np.asarray(efficiency) + np.asarray(purity)
     return 2 * np.multiply(efficiency, purity) / np.where(total > 0, total, 1)
@@ -206,7 +206,7 @@ def times_drawn(E, draws=1000, rng=0):
         [1 + draws, E] int
     """
     drawn = np.random.default_rng(rng).multinomial(E, np.full(E, 1 / E), size=draws)
-    # of the type of an index, which np.repeat needs: 32 bits in a browser
+    # np.repeat needs the type of an index, which has 32 bits in a browser
     return np.concatenate([np.ones((1, E)), drawn]).astype(np.intp)
 
 
@@ -243,7 +243,7 @@ def counts(found, truth, event, weights=None):
 
 
 def counted_balance(sums):
-    """Return the balance of efficiency and purity.
+    """Return the `balance` of efficiency and purity from counts of objects.
 
     Args:
         sums   sums of `counts` over events [..., 3]
@@ -257,8 +257,8 @@ class Outcome(NamedTuple):
     Attributes:
         hit     whether each true object was found [M] bool
         right   whether each found object matches a true one [F] bool
-        holds   the true object with the largest part in each found one, -1 if that contains only
-                noise [F] int
+        holds   the true object with the largest part in each found object, or -1 if the found
+                object contains only noise [F] int
         home    event of each found object [F] int
         pairs   found and true object of each match [P, 2] int
     """
@@ -295,7 +295,8 @@ def outcome(found, truth, event, M, weights=None):
 
 
 def binned(result, group, home, groups, E):
-    """Count true, hit, found and right objects for each event and group of true ones.
+    """Count four kinds of objects (true, hit, found, right) for each event and group of true
+    objects.
 
     A found object counts in the group of the true object that makes up most of it. An object that
     contains only noise counts in no group. See `efficiency_purity`.

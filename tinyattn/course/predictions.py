@@ -64,7 +64,7 @@ def compare(*numbers, root=None):
 
     Args:
         numbers   numbers of claims, such as "C030", whose verdict and evidence are read from the
-                  ledger; without a number, the figure above is the answer
+                  ledger; without a number, the figure above counts as the answer
         root      folder of the project; None: found from the working folder
 
     Raises:
@@ -102,7 +102,7 @@ def answer(seal):
         seal   the answers, as `sealed` wrote them into the student's copy
     """
     right, words = json.loads(zlib.decompress(base64.b64decode(seal)))
-    said = _taken_up() or _answered.get(seal)  # the second when this cell is run once more
+    said = _taken_up() or _answered.get(seal)  # the second one counts if this cell runs again
     if not said:
         return Note(
             (
@@ -135,7 +135,7 @@ def answer(seal):
 
 
 def _taken_up():
-    """Return the words of the open prediction and close it, or None if there is none."""
+    """Close the open prediction and return its words, or None if there is none."""
     return _open.pop() if _open else None
 
 

@@ -1,4 +1,4 @@
-"""The location of the course on disk: the project's folder, its lectures and its homework.
+"""Where the course is on disk: the project's folder, its lectures and its homework.
 
 In a checkout, everything is in one folder. An installed package contains the course in `shipped/`,
 where nothing is written, so the student's files go into a separate folder.
@@ -23,11 +23,11 @@ CHECKOUT = (
 
 
 class CourseError(Exception):
-    """A part of the course is missing or wrong. The message explains what to do."""
+    """The error for a missing or wrong part of the course. The message explains what to do."""
 
 
 class NoSuchLecture(CourseError):
-    """The course has no lecture or homework with this number."""
+    """The error for a number that no lecture or homework of the course has."""
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,16 @@ class Document:
 
     @property
     def home(self):
-        """Return the folder for generated files: the project's, or the student's for an installed
-        course.
-        """
+        """Return the folder for generated files: the project's or, if installed, the student's."""
         return students_folder() if self.root == SHIPPED else self.root
 
     @property
     def folder(self):
-        """Return the folder in which its cells run, as in JupyterLab."""
+        """Return the folder in which the cells run, which is the same as in JupyterLab."""
         return (self.workbook if self.root == SHIPPED else self.notebook).parent
 
     def relative(self, path):
-        """Return the path relative to the project's folder, for messages."""
+        """Return a path relative to the project's folder, for messages."""
         path = Path(path)
         return path.relative_to(self.root).as_posix() if self.root in path.parents else str(path)
 
@@ -89,10 +87,11 @@ def is_root(folder):
 
 
 def find_root(start=None):
-    """Return the course: a checkout above `start` (default: the working folder), or the package's
+    """Return the course: a checkout above `start` (default: the working folder) or the package's
     own.
 
-    Raises CourseError if there is none, as when only the package's folder was copied.
+    Raises CourseError if there is neither, for example because only the package's folder was
+    copied.
     """
     start = Path.cwd() if start is None else Path(start).resolve()
     package = Path(__file__).resolve().parents[1]
@@ -122,8 +121,9 @@ def find_checkout():
 
 
 def students_folder():
-    """Return the folder of a student's copies with an installed course: the working folder or one
-    above.
+    """Return the folder of a student's copies if the course is installed.
+
+    It is the working folder or one above.
     """
     here = Path.cwd()
     there = (folder / STUDENTS for folder in (here, *here.parents))

@@ -52,7 +52,7 @@ class Threads:
         barrier, sent = Barrier(size), [None] * size
         return [cls(rank, size, barrier, sent) for rank in range(size)]
 
-    def Allreduce(self, mine, total):  # the name is that of mpi4py
+    def Allreduce(self, mine, total):  # mpi4py uses this name
         """Write the sum of all threads' arrays into `total`.
 
         Args:
@@ -80,9 +80,9 @@ def trained(comm=None, average=average_gradients):
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     if BATCH % size:
         raise ValueError(
-            f"trained: the mean of the gradients is that of the batch only if all parts have the "
-            f"same size, and {size} processes cannot share {BATCH} texts equally. Choose a number "
-            f"of processes that divides {BATCH}"
+            f"trained: the mean of the gradients is the batch's gradient only if all parts have "
+            f"the same size, and {size} processes cannot share {BATCH} texts equally. Choose a "
+            f"number of processes that divides {BATCH}"
         )
     model = GPT(TOKENS, d_model=64, num_heads=4, num_layers=2, max_len=LENGTH, rng=0)
     model.astype(np.float64)
@@ -99,7 +99,7 @@ def trained(comm=None, average=average_gradients):
 
 
 def main():
-    """Compare all processes of `mpiexec` with a single one, and print the largest difference."""
+    """Compare training on all processes of `mpiexec` with one process, and print the difference."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

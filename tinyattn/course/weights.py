@@ -1,8 +1,8 @@
-"""Networks trained by full runs: shipped with the lectures, and loaded in class.
+"""Networks that full runs trained, which are shipped with the lectures and loaded in class.
 
-A network that is compared with another one must be trained to the end, which takes minutes or
-hours. The full run therefore trains it once and keeps it here, and the notebook in class begins
-with the converged network. A short training next to it shows how it got there.
+Networks that are compared must be trained to the end, which takes minutes or hours. So the full run
+trains them once and keeps them here, and the notebook in class begins with the converged networks.
+A short training next to them shows how they got there.
 """
 
 import json
@@ -24,7 +24,7 @@ def trained(name, module, train, *, root=None):
     """Give the module the weights of the full run, and return the recorded results of its training.
 
     A full run (`tinyattn full`) calls `train`, rounds the weights to the 16 bits in which they are
-    shipped, so that the shipped network is the one that is judged, and writes the file. Every other
+    shipped, and writes the file. So the shipped network is also the one that is judged. Every other
     run reads the file.
 
     Args:
@@ -83,7 +83,7 @@ def as_shipped(module):
 
 
 def _halves(value):
-    """Return the floating-point numbers of a parameter or buffer in 16 bits."""
+    """Return the floating-point numbers of a parameter or buffer as float16."""
     array = np.asarray(value.data if isinstance(value, Tensor) else value)
     return array.astype(SHIPPED) if array.dtype.kind == "f" else array
 

@@ -18,7 +18,7 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
         batch_size   number of examples in a batch; the last batch is shorter if it does not divide
                      N
         shuffle      False: the examples stay in their order
-        rng          seed or numpy.random.Generator, from which is drawn once per epoch
+        rng          seed or numpy.random.Generator, which gives a new order in each epoch
         drop_last    True: a shorter last batch is omitted
     """
     return Batches(arrays, batch_size, shuffle, rng, drop_last)
@@ -69,7 +69,7 @@ def split(*arrays, held_out=0.2, rng=None):
 
     Args:
         arrays     arrays with the examples on the first axis [N, ...]
-        held_out   how many examples are set aside, as a fraction (0.2) or as a number (360)
+        held_out   fraction (0.2) or number (360) of the examples that are set aside
         rng        seed or numpy.random.Generator; the same seed sets the same examples aside
     """
     arrays, n = _same_length("split", arrays)

@@ -1,4 +1,4 @@
-"""Numbers as planes of bytes, the form in which their files compress best."""
+"""Numbers as planes of bytes, the form in which they compress best."""
 
 import numpy as np
 

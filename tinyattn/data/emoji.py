@@ -12,11 +12,10 @@ SIZE, WIDTH = 24, 52  # pixels of an emoji and of a scene
 
 
 def emoji():
-    """Load 1362 emoji: images [N, 24, 24, 3] float32 in 0..1 (RGB), and captions, a list of N
-    texts.
+    """Load 1362 emoji: images [N, 24, 24, 3] float32 in 0..1 (RGB), and a list of N captions.
 
     A caption is the Unicode name in lower case, without hyphens: "smiling cat face with open
-    mouth". The order is that of the character codes, in which neighbours are often similar, so
+    mouth". They are in the order of their character codes, where neighbours are often similar, so
     shuffle before you hold out (data.split does). Source and licence: SOURCES.md in the folder of
     this file.
     """
@@ -42,7 +41,7 @@ class Scenes:
         return len(self.which)
 
     def captions(self, names):
-        """Return the captions from left to right: "taxi and red apple".
+        """Return the captions, whose emoji are named from left to right: "taxi and red apple".
 
         Args:
             names   the caption of each emoji
@@ -51,7 +50,7 @@ class Scenes:
 
 
 def scenes(pictures, which, rng=None):
-    """Place emoji side by side at random positions, each of them complete, as `Scenes`.
+    """Place emoji side by side at random positions, without cutting any of them off.
 
     Args:
         pictures   images to choose from [M, 24, 24, 3]

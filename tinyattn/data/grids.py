@@ -1,7 +1,7 @@
 """Toy images with captions: a 3 by 3 grid of cells with one to nine coloured shapes (generated).
 
-The caption names the objects in reading order (rows from the top, left to right), so every word
-refers to one cell, and this cell is known:
+The caption names the objects in reading order (rows from the top, left to right). Every word refers
+to one cell, and it is known which one:
 
     red circle blue square red circle
 """
@@ -119,7 +119,9 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
 
 
 def _tiles():
-    """Return all that a cell may show, [17, CELL, CELL, RGB]: nothing, then colours by shapes."""
+    """Return everything that a cell can show, [17, CELL, CELL, RGB]: nothing, then colours by
+    shapes.
+    """
     tiles = np.ones((1 + len(COLORS) * len(SHAPES), CELL, CELL, 3), np.float32)
     stencils = masks()
     for i, color in enumerate(COLORS.values()):

@@ -32,9 +32,9 @@ class Jets(NamedTuple):
 def jets(part="train"):
     """Load QCD and top jets of 500 to 700 GeV, half of each: 4000 to train, 1000 to test.
 
-    They were simulated by Pythia 8 and clustered by anti-kT with radius 0.8 (make_jets.py), without
-    a detector. The 40 hardest particles are kept: 96% of the momentum, but only 78% of the mass of
-    a QCD jet and 89% of the mass of a top jet (medians).
+    They were simulated with Pythia 8, without a detector, and clustered by anti-kT with radius 0.8
+    (make_jets.py). The 40 hardest particles are kept. In the median they have 96% of the momentum,
+    but only 78% of the mass of a QCD jet and 89% of the mass of a top jet.
 
     Args:
         part   "train", "test" or "all"
@@ -48,8 +48,8 @@ def jets(part="train"):
 def hard_jets(part="train"):
     """Load QCD and top jets of 700 to 1000 GeV, half of each: 16000 to train, 4000 to test.
 
-    They are made like `jets`, so that a model can learn from many of these jets and then be
-    fine-tuned on a few of the others.
+    They are made in the same way as `jets`, so a model can learn from many of these jets and then
+    be fine-tuned on a few of those.
 
     Args:
         part   "train", "test" or "all"
@@ -63,9 +63,9 @@ def hard_jets(part="train"):
 def quark_directions():
     """Return the directions of the three quarks of top jets in `hard_jets("test")`, [4000, 3, 2].
 
-    They are Δη and Δφ from the axis of the jet, before the quarks radiate: of the b quark, and of
-    the two quarks of the W boson. They are stored for 799 of the top jets, those that were
-    simulated first, because all of them would need more space. The other rows are nan.
+    They are Δη and Δφ from the axis of the jet, before the quarks radiate, for the b quark and the
+    two quarks of the W boson. To save space, they are stored only for the 799 top jets that were
+    simulated first. The other rows are nan.
 
     Returns:
         [4000, 3, 2] float32
@@ -78,7 +78,7 @@ def quark_directions():
 
 
 def _loaded(name, file, part, test):
-    """Return the jets of a file in their random order, of which the last are the test set."""
+    """Return the jets of a file in their random order, which ends with the test set."""
     if part not in ("train", "test", "all"):
         raise ValueError(f'{name}: part must be "train", "test" or "all", got {part!r}')
     with np.load(file) as stored:
@@ -97,11 +97,11 @@ def _loaded(name, file, part, test):
 
 
 def steps_of(pt, mask):
-    """Return the pT of `momenta` as they are stored, [N] int16: they compress by an eighth better.
+    """Return pT in the form in which it is stored, [N] int16, which compresses an eighth better.
 
-    The bits of a float16 >= 0 are a whole number that grows with it. Of a jet, the hardest particle
-    is stored as this number and each further one as its difference from the one before; the hardest
-    particles of all jets come first.
+    The bits of a float16 >= 0, read as a whole number, grow with it. The hardest particle of a jet
+    is stored as this number, and each further one as the difference from the particle before. The
+    hardest particles of all jets come first.
 
     Args:
         pt     pT in GeV [B, P], the hardest first
@@ -112,7 +112,7 @@ def steps_of(pt, mask):
 
 
 def momenta(steps, mask):
-    """Return the pT in GeV [B, P] float16 of what `steps_of` stored.
+    """Return the pT in GeV, [B, P] float16, from the form that `steps_of` returns.
 
     Args:
         steps   result of `steps_of`

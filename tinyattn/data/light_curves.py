@@ -53,7 +53,7 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
         rng      seed or numpy.random.Generator for times, phases and noise
         noise    False: the magnitudes are exact
         out_of   choose the observations at random from this many consecutive ones, like a telescope
-                 that returns only now and then. None: consecutive observations, which are spaced so
+                 that returns only now and then; None: consecutive observations, which are spaced so
                  evenly that their index is nearly as informative as the time
 
     Returns:
@@ -85,7 +85,9 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
 
 
 def _windows(observed, ends, B, length, out_of, rng):
-    """Return times and errors [B, length]: ordered observations of one of the observed stars."""
+    """Return times and errors [B, length] of observations of one of the observed stars, in
+    order.
+    """
     which = rng.integers(len(ends), size=B)
     first = np.append(0, ends[:-1])[which]
     start = first + (rng.random(B) * (ends[which] - first - out_of + 1)).astype(int)

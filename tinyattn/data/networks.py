@@ -10,7 +10,7 @@ from tinyattn.graph import Graph
 
 
 def karate_club():
-    """Load 34 members of a karate club, 78 ties, and the half that each joined when the club split.
+    """Load 34 members of a karate club, their 78 ties, and the half that each joined at the split.
 
     Returns:
         (graph, club). Every tie is two edges, and there are no node features. club [34] int is 0
@@ -24,7 +24,7 @@ def karate_club():
 
 
 def les_miserables():
-    """Load 77 characters of Les Misérables, and 254 pairs that meet in a chapter.
+    """Load the 77 characters of Les Misérables, and 254 pairs of them that meet in a chapter.
 
     Returns:
         (graph, names). Every pair is two edges, `graph.edge_attr` [508] float32 is the number of
@@ -82,11 +82,11 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
 def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3, rng=None):
     """Generate a graph whose nodes have a few neighbours that know their class.
 
-    The other neighbours are distractors. A third of the nodes know their class: their features
-    contain it, together with a flag. The others carry a random class. A node receives messages from
-    neighbours[0] to neighbours[1] other nodes, of which `told` know and have the same class as the
-    node, and the rest do not know. Weights that depend only on the sender solve the task, but
-    weights that depend on the degrees do not.
+    The other neighbours are distractors. A third of the nodes know their class, which is in their
+    features together with a flag. The others carry a random class. A node receives messages from
+    neighbours[0] to neighbours[1] other nodes. Of these, `told` have the same class as the node and
+    know it, and the rest do not know theirs. Weights that depend only on the sender solve the task,
+    but weights that depend on the degrees do not.
 
     Args:
         num_nodes    number of nodes
@@ -106,7 +106,7 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
             f"distractors: expected 0 <= told <= neighbours[0] <= neighbours[1], got told={told}, "
             f"neighbours={neighbours}"
         )
-    # enough nodes that no sender repeats
+    # with this many nodes, no sender needs to repeat
     least = classes * max(3 * told + 3, neighbours[1] - told + 2)
     if num_nodes < least:
         raise ValueError(

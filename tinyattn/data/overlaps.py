@@ -1,7 +1,7 @@
 """Small generated images of coloured shapes that hide each other, with class, size and position.
 
-Each image has several objects. A pixel belongs to the object painted last on it, and a pixel of the
-background to none. Class, size and centre describe the whole shape, including its hidden part.
+Each image has several objects. A pixel belongs to the object that was painted on it last, or to
+none in the background. Class, size and centre describe the whole shape, including its hidden part.
 """
 
 from typing import NamedTuple
@@ -13,10 +13,10 @@ from tinyattn.engine.random import generator
 KINDS = ("circle", "square", "triangle")
 SIDE = 20  # pixels
 SIZES = (3.0, 6.0)  # from the middle to the edge, in pixels
-VISIBLE = 0.35  # each object keeps at least this share of its pixels
+VISIBLE = 0.35  # at least this fraction of an object's pixels stays visible
 HUES = 8  # colours
 DARK = 0.15  # brightness of an outline
-TRIES = 200  # to place a shape without hiding another one too much
+TRIES = 200  # number of attempts to place a shape without hiding another one too much
 
 
 class Overlaps(NamedTuple):
@@ -84,7 +84,7 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
 def _picture(K, outlined, rng):
     """Return one image [SIDE, SIDE, 3], the object of each pixel, and kinds, sizes and centres."""
     image, truth = np.full((SIDE, SIDE, 3), 0.95), np.full((SIDE, SIDE), -1)
-    kinds, sizes, centres, hues, least = [], [], [], [], []  # least: pixels that stay visible
+    kinds, sizes, centres, hues, least = [], [], [], [], []  # least: pixels to keep visible
     two = rng.choice(HUES, 2, replace=False) if outlined else None
     for _ in range(K):
         kind, size, centre, pixels = _placed(truth, least, rng)

@@ -1,4 +1,4 @@
-"""Small generated tasks that need memory: the data sets called toy-recall."""
+"""Small generated tasks that need memory, called toy-recall in the course."""
 
 import numpy as np
 

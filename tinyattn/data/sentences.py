@@ -26,7 +26,7 @@ _FILLERS = np.array([NUMBER[w] for w in FILLERS])
 
 
 class Agreement(NamedTuple):
-    """n sentences, each with one hidden verb and the subject with which it must agree."""
+    """A set of n sentences, each with a hidden verb and the subject with which it must agree."""
 
     ids: np.ndarray  # [n, T] int64, PAD after the end
     plural: np.ndarray  # [n] int64: 1 if the hidden verb is plural
@@ -85,11 +85,11 @@ def nested(n, depth, before=2, rng=None):
 
         often the dog that the cats that the bear saw liked <verb>        (depth 2)
 
-    Every subject has its own number, and the verbs inside are in the past tense, which has no
-    number. So only the first subject determines the number of the hidden verb, 4 · depth + 1 words
-    after it, and counting plurals does not help. Up to `before` fillers and `the` come before the
-    first subject. All sentences are padded to the length before + 4 · depth + 3. With depth 0, a
-    sentence is: the dog <verb>.
+    Every subject is singular or plural independently of the others, and the verbs inside are in the
+    past tense, which has no number. The hidden verb is 4 · depth + 1 words after the first subject,
+    which alone determines its number, so counting plurals does not help. Up to `before` fillers and
+    `the` come before the first subject. All sentences are padded to the length before + 4 · depth +
+    3. With depth 0, a sentence is: the dog <verb>.
 
     Args:
         n        number of sentences

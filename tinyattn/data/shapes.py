@@ -1,4 +1,4 @@
-"""Generated surfaces in space, as clouds of points whose parts are known: toys, not scans."""
+"""Clouds of points on surfaces in space whose parts are known. They are generated, not scanned."""
 
 from typing import NamedTuple
 
@@ -45,9 +45,9 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
         N         number of points on each
         kinds     names of the kinds to choose from
         rotated   True: each surface is rotated at random; False: all are upright
-        uneven    the density varies like exp(uneven · position) along a random direction; 0: it is
-                  uniform. The number of points on a part is proportional to the square root of its
-                  area, so that thin legs do not vanish
+        uneven    the density varies like exp(uneven · position) along a random direction, and 0
+                  makes it uniform. The number of points on a part is proportional to the square
+                  root of its area, so that thin legs do not vanish
         noise     standard deviation of the points around the surface
         rng       seed or numpy.random.Generator
 
@@ -184,7 +184,7 @@ def _one_ring(rng):
 def _chair(rng):
     width, depth, leg, back = rng.uniform(
         [0.7, 0.7, 0.5, 0.6], [1.1, 1.1, 1.0, 1.3]
-    )  # of the seat, of the legs below it, of the back above it
+    )  # heights of the seat, of the legs below it and of the back above it
     parts = [
         ("chair seat", *_box((width, depth, 0.08), rng)),
         ("chair back", *_moved(_box((width, 0.08, back), rng), (0, depth / 2, back / 2 + 0.04))),

@@ -31,8 +31,7 @@ EDGES = np.concatenate([[0.0], np.cumsum(THICKNESS)])  # cm: where layers begin 
 
 
 class Showers(NamedTuple):
-    """The events of a calorimeter, with the hits of all events in one list and the showers numbered
-    consecutively.
+    """The events of a calorimeter: the hits of all events in one list, and consecutive showers.
 
     Attributes:
         position   [N, 3] float32, cm: centre of the cell; x and y are transverse, z is the depth
@@ -159,7 +158,7 @@ def _no_hits(K):
 
 
 def _particles(K, spread, rng):
-    """energy, x, y at the front, slopes dx/dz and dy/dz, hadron or not. [K, 6]"""
+    """Draw energy, x and y at the front, slopes dx/dz and dy/dz, and hadron or not. [K, 6]"""
     # log-uniform, so that 5 to 10 and 20 to 40 are equally likely
     energy = 5 * 8 ** rng.uniform(size=K)
     place = rng.uniform(-spread, spread, (K, 2))
@@ -196,9 +195,7 @@ def _deposits(particle, rng):
 
 
 def _cells(spots, cells, columns, noise, rng):
-    """Return the measurements of the cells: the sum of their portions plus noise, where it exceeds
-    the threshold.
-    """
+    """Return the energies that cells measure, their portions plus noise, above the threshold."""
     if cells is None:
         cells, cell = geometry(), _cell_of(spots[:, 1:4])
     else:
@@ -217,7 +214,7 @@ def _cells(spots, cells, columns, noise, rng):
 
 
 def _tracks(particle, columns, planes, rng):
-    """Return one hit of each particle in each plane, where it crossed, to 0.1 mm."""
+    """Return the position where each particle crossed each plane, measured to 0.1 mm."""
     rows = [_no_hits(columns)]
     for k, (_, x, y, dx, dy, _) in enumerate(particle):
         for plane in range(3 - planes, 3):
@@ -235,17 +232,14 @@ def _tracks(particle, columns, planes, rng):
 
 @cache
 def geometry():
-    """Return all cells of the calorimeter: x, y, z of the centre, width, thickness, layer. [cells,
-    6]
-    """
+    """Return all cells: x, y, z of the centre, width, thickness and layer. [cells, 6]"""
     cells = np.concatenate([_layer(i) for i in range(FRONT + BACK)])
     cells.flags.writeable = False
     return cells
 
 
 def irregular_cells(rng=None, density=1.0):
-    """Generate a detector without a grid: x, y, z of the centre, width, thickness, layer. [cells,
-    6]
+    """Generate cells without a grid: x, y, z of the centre, width, thickness, layer. [cells, 6]
 
     The six layers differ in thickness. The cells lie around random points, which differ from layer
     to layer and are dense in the inner region and sparse outside. A position belongs to the cell
@@ -290,8 +284,9 @@ def _nearest_cell(xyz, cells):
 
 
 def _layer(i):
-    """Return the cells of layer i: a fine square in the middle, and cells with twice the side
-    around it.
+    """Return the cells of layer i: a fine square in the middle, and coarser cells around it.
+
+    The coarser cells have twice the side.
     """
     fine, coarse = _centres(INNER, CELL[i]), _centres(HALF, 2 * CELL[i])
     coarse = coarse[np.abs(coarse).max(axis=1) > INNER]
@@ -304,9 +299,7 @@ def _layer(i):
 
 
 def _centres(half, side):
-    """Return the centres of the cells of a square from -half to half, row by row in ascending x and
-    y. [n², 2]
-    """
+    """Return the centres of the cells of a square from -half to half, row by row. [n², 2]"""
     c = np.arange(-half + side / 2, half, side)
     return np.stack(np.meshgrid(c, c, indexing="ij"), axis=-1).reshape(-1, 2)
 

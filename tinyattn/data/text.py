@@ -24,7 +24,7 @@ def english():
     its topics in alphabetical order: about 400,000 characters after cleaning. Each paragraph is one
     line. Ruled lines, asterisks for emphasis and characters outside ALPHABET are removed.
 
-    The text differs slightly between versions of Python, so build the vocabulary from the text.
+    The text differs slightly between versions of Python, so build your vocabulary from the text.
     """
     # this module has half a megabyte, so it is only imported when needed
     from pydoc_data.topics import topics
@@ -33,7 +33,7 @@ def english():
 
 
 def clean(text):
-    """Return the paragraphs as lines, with plain quotes and dashes and without other special
+    """Return the paragraphs as lines, with plain quotes and dashes and no other special
     characters.
     """
     text = text.translate(str.maketrans(SPELLED)).replace("*", "")
@@ -44,7 +44,7 @@ def clean(text):
 
 
 def windows(ids, *, batch_size, length):
-    """Cut a sequence into batches of consecutive windows, for truncated backpropagation through
+    """Cut a sequence into batches of consecutive windows, to backpropagate through a part at a
     time.
 
     The sequence is cut into `batch_size` long streams, and each stream into windows of `length`.

@@ -1,9 +1,9 @@
 """Charged particles in a drift chamber, seen along its axis (generated).
 
-A magnetic field along the axis bends the paths of the particles, which start at the centre, into
-circles. The chamber consists of rings of wires. A wire measures how far away a particle passed, its
-*drift distance*, but not on which side. Some wires also report a distance although no particle
-passed, and these hits are noise.
+Particles start at the centre, and a magnetic field along the axis bends their paths into circles.
+The chamber consists of rings of wires. A wire measures how far away a particle passed, the *drift
+distance*, but not on which side. Some wires report a distance although no particle passed. These
+hits are noise.
 """
 
 from typing import NamedTuple
@@ -20,8 +20,7 @@ BENT = 1.2  # largest curvature; at 2, a particle would turn back before the las
 
 
 class Tracks(NamedTuple):
-    """The events of a drift chamber, with the hits of all events in one list and the particles
-    numbered consecutively.
+    """The events of a drift chamber: the hits of all events in one list, and consecutive particles.
 
     Attributes:
         wire        [N, 2] float32: position of the wire of the hit
@@ -51,8 +50,8 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
         rng       seed or numpy.random.Generator
         objects   (smallest, largest) number of particles
         noise     (smallest, largest) number of noise hits
-        apart     smallest difference of two start angles, in radians, although particles that bend
-                  towards each other may still cross
+        apart     smallest difference of two start angles, in radians; particles that bend towards
+                  each other may still cross
 
     Returns:
         `Tracks`
@@ -91,8 +90,9 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
 
 
 def _angles(K, apart, rng):
-    """Return K random directions in -π..π that differ by at least `apart`; the remaining angle is
-    divided at random.
+    """Return K random directions in -π..π that differ by at least `apart`.
+
+    The remaining angle is divided at random.
     """
     free = np.sort(rng.uniform(0, 2 * np.pi - K * apart, K)) + apart * np.arange(K)
     return rng.permutation((free + rng.uniform(0, 2 * np.pi)) % (2 * np.pi) - np.pi)
@@ -134,7 +134,9 @@ def _noise(n, rng):
 
 
 def _nearest(rows):
-    """Keep only the hit with the smallest drift distance of each wire, in the same order."""
+    """Keep only the hit with the smallest drift distance of each wire, without changing the
+    order.
+    """
     order = np.argsort(rows[:, 2], kind="stable")
     _, first = np.unique(rows[order, :2], axis=0, return_index=True)
     return rows[np.sort(order[first])]

@@ -1,4 +1,5 @@
-"""Two small real collections of sentence pairs: numbers and dates in words, messages of a program.
+"""Two small collections of real pairs of texts: numbers and dates in words, and a program's
+messages.
 
     phrases(1000, "de", rng=0)     [("in twenty-two days", "in zweiundzwanzig Tagen"), ...]
     software("de")                 [("Add another", "Eine weitere hinzufügen"), ...]
@@ -70,7 +71,7 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
 
 
 def software(language="de"):
-    """Load all messages of Django up to 80 characters, [(English, translation)], in English order.
+    """Load all messages of Django up to 80 characters, [(English, translation)], sorted by English.
 
     Words like %(name)s are placeholders, which stay unchanged in a translation.
 
@@ -183,7 +184,9 @@ def _date(language, rng):
 
 
 def _dated(language, day, length):
-    """Fill the pattern of CLDR with words: EEEE weekday, MMMM month, d day, y year."""
+    """Fill a pattern of CLDR with words: EEEE is the weekday, MMMM the month, d the day, y the
+    year.
+    """
     words = {
         "EEEE": _lines(language, "weekdays")[day.weekday()],
         "MMMM": _lines(language, "months")[day.month - 1],
@@ -201,7 +204,9 @@ def _number(language, rng):
 
 
 def _time(language, rng):
-    """Skip numbers that end in one, because the noun would then influence the number."""
+    """Return a phrase for a time. Numbers that end in one are skipped, because they follow the
+    noun.
+    """
     i = 2 + int(rng.integers(TIMES - 2))
     i, which = i + (i % 10 == 1), int(rng.integers(len(_lines("en", "times"))))
     return tuple(

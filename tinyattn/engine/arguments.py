@@ -16,8 +16,9 @@ INSTEAD = {
 
 
 def run(function, args, options):
-    """Return the result of NumPy's function for Tensors. Raises TypeError for arguments without a
-    rule.
+    """Return the result of NumPy's function for Tensors.
+
+    Raises TypeError if an argument without a derivative rule is used.
     """
     f = HANDLED_FUNCTIONS[function]
     try:
@@ -25,7 +26,7 @@ def run(function, args, options):
     except TypeError as error:
         unknown = [k for k in options if not _takes(f, k)]
         if not unknown and _fits(f, args, options):
-            raise  # something else is wrong
+            raise  # the arguments fit, so something else is wrong
         cause = error
     # NumPy passes its own defaults on, as row_stack does to vstack. They change nothing.
     asked = {k: v for k, v in options.items() if k not in unknown or not _default(function, k, v)}

@@ -68,21 +68,21 @@ class Tensor(TensorMethods):
         grad           dL/d(data) after `L.backward()`, and None before; only leaves have one, in
                        _grad
         _operation     the operation that computed it; None for a leaf
-        _inputs        the inputs of the operation as Tensors, with None for other inputs; () for a
-                       leaf, and None for a result whose graph was freed
+        _inputs        the inputs of the operation as Tensors, with None for inputs that are not;
+                       () for a leaf, and None for a result whose graph was freed
         _values        the inputs as plain values, and ...
         _options       ... the keyword arguments, with which the rule is called
-        _created       time of its creation, 0 for a leaf; every input is older than its output
+        _created       time of its creation, or 0 for a leaf; inputs are older than outputs
         _version       [time when its values were last written to], one list for all tensors that
                        share the same memory; NEVER_WRITTEN for a result without views or writes
 
     Time is counted in results and writes (`_clock`).
 
     Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is noted, so that
-    `backward` can refuse values that are younger than the result computed from them. Writing into a
-    plain array (`x.data[0] = v`) cannot be noticed, so do it only between two graphs. A plain array
-    that took part in a computation must not be changed before backward (`ta.tensor` copies it).
-    `x.data = array` takes over the array, so write to it only through x from then on.
+    `backward` can refuse values that have changed since a result was computed from them. Writing
+    into a plain array (`x.data[0] = v`) cannot be noticed, so do it only between two graphs. An
+    array that took part in a computation must not be changed before backward (`ta.tensor` copies
+    it). `x.data = array` takes over the array, so write to it only through x from then on.
     """
 
     __slots__ = (
@@ -109,7 +109,7 @@ class Tensor(TensorMethods):
 
     @property
     def data(self) -> ndarray:
-        """The plain NumPy array. What is computed from it has no gradient."""
+        """The plain NumPy array. Results that are computed from it have no gradient."""
         return self._data
 
     @data.setter
@@ -236,7 +236,7 @@ def tensor(data, dtype=None, requires_grad=False) -> Tensor:
 
 def from_numpy(array, written=NEVER_WRITTEN) -> Tensor:
     """Wrap the array itself, not a copy, in a tensor without gradient."""
-    t = new(Tensor)  # without __init__ and its checks
+    t = new(Tensor)  # this skips __init__ and its checks
     t._data, t._version = array, written
     t._operation = t._values = t._options = t._grad = None
     t._inputs, t._created, t.requires_grad = (), 0, False
@@ -365,7 +365,8 @@ def primitive(f) -> Primitive:
 def record(op, y, inputs, values, options):
     """Wrap the output y of an operation, and record the operation if a gradient is needed.
 
-    `values` are the inputs with plain arrays instead of Tensors, `options` the keyword arguments.
+    `values` are the inputs with plain arrays instead of Tensors, and `options` are the keyword
+    arguments.
     """
     if type(y) is not ndarray or y.dtype is not FLOAT32:
         y = dtypes.result_array(op, y, values, options)
@@ -426,8 +427,8 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
     if targets is not None:
         results, grads = prune_to_targets(targets, results, grads)
     grads[root] = gradient  # the other gradients are None until their first term arrives
-    # owned: the gradients of these tensors were allocated in this pass, so later terms are added in
-    # place
+    # The gradients of the tensors in `owned` were allocated in this pass, so later terms are added
+    # in place.
     owned, kind = set() if owned is None else owned, Tensor if create_graph else ndarray
     with set_grad_enabled(create_graph), Noted() as noted:
         for t in results:  # youngest first
@@ -451,7 +452,7 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                         if op.fresh and not create_graph:
                             owned.add(x)
                     elif x in owned:
-                        total += g_x  # in place
+                        total += g_x  # in place, because this pass owns the array
                     else:
                         grads[x] = as_array(total + g_x)
                         if not create_graph:
@@ -464,7 +465,9 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
 
 
 def topological_order(root):
-    """Return all results below root, youngest first, and {x: None} for x that need a gradient."""
+    """Return all results that lead to root, youngest first, and {x: None} for x that need a
+    gradient.
+    """
     results, needed = ([] if root._operation is None else [root]), {root: None}
     for t in results:  # the list grows during the loop
         if t._inputs is None:
@@ -494,7 +497,7 @@ def prune_to_targets(targets, results, needed):
 
 
 def first_gradient(root, gradient, kind):
-    """Return dL/d(root) as `kind`, in the shape and dtype of root, where None means 1."""
+    """Return dL/d(root) as `kind`, in the shape and dtype of root. None stands for 1."""
     if gradient is None:
         if root.size != 1:
             raise RuntimeError(messages.no_first_gradient(root.shape))
@@ -517,7 +520,7 @@ def unbroadcast(d, a, name, kind):
     """Return a rule's gradient d in the shape and dtype of the input array a.
 
     If NumPy broadcast the input, every copy contributed, so the gradient is the sum over the
-    copies. `name` is that of the operation, and `kind` is Tensor if gradients are recorded,
+    copies. `name` is the name of the operation, and `kind` is Tensor if gradients are recorded,
     otherwise np.ndarray.
     """
     d = d if d is None or isinstance(d, Tensor) else np.asarray(d)
@@ -537,7 +540,8 @@ def as_array_or_tensor(g, kind):
 
 
 def as_array(g):
-    """Return a sum of two gradients as an array or Tensor, because NumPy makes a scalar of two 0-d
-    arrays.
+    """Return a sum of two gradients as an array or Tensor.
+
+    NumPy's sum of two 0-d arrays is a scalar, which would be neither.
     """
     return np.asarray(g) if isinstance(g, np.generic) else g

@@ -1,15 +1,15 @@
-"""Zero times infinity: an operation passes on gradient 0 where it receives 0, even if it is steep.
+"""Zero times infinity: where an operation receives gradient 0, it passes on 0, whatever its slope.
 
 np.where(x > 0, np.log(x), 0) computes both branches. At x = 0, the branch that was not taken
 receives the gradient 0, and the slope 1/x of the logarithm is infinite. NumPy's 0 · ∞ is nan, which
-would spread to everything below. But a branch that was not taken has no influence, so its gradient
-is 0. This holds for all operations that act on each element separately (`ops/marks.py`), and for
-all slopes that are not finite.
+would spread to all inputs. But a branch that was not taken has no influence, so its gradient is 0.
+This holds for all operations that act on each element separately (`ops/marks.py`), and for all
+slopes that are not finite.
 
-At first, gradients are not searched for nan. The processor notes when it makes a nan from ordinary
-numbers, and NumPy queries this note after each function, so a backward pass without such numbers
-costs nothing. From the first one on, and from an np.where whose other branch is itself nan, each
-rule is checked.
+At first, gradients are not searched for nan. The processor sets a flag when it makes a nan from
+ordinary numbers, and NumPy reads this flag after each function, so a backward pass without nan
+costs nothing extra. After the first nan, or after an np.where whose other branch is itself nan, the
+result of each rule is checked.
 """
 
 from contextvars import copy_context
@@ -26,7 +26,7 @@ _pass = _Pass()
 
 
 def _processor_notes():
-    """Return whether the processor notes invalid numbers, which it does not in a browser."""
+    """Return whether the processor reports invalid numbers, which it does not do in a browser."""
     noted = []
     with np.errstate(invalid="call", call=lambda kind, flag: noted.append(kind)):
         np.multiply(np.zeros(1), np.inf)
@@ -37,10 +37,9 @@ PROCESSOR_NOTES = _processor_notes()
 
 
 class Noted(list):
-    """A list that is not empty as soon as a NumPy function made nan or infinity: `with Noted() as
-    noted:`.
+    """A list that is empty until a NumPy function makes nan or infinity: `with Noted() as noted:`.
 
-    Inside the block, NumPy does not warn, but `mended` lets it warn about the remaining cases.
+    Inside the block, NumPy does not warn. `mended` gives the warnings that are still needed.
     """
 
     __slots__ = ("before", "known", "outside", "state")
@@ -65,7 +64,8 @@ class Noted(list):
     def mended(self, op, rule, arguments, options, g_x):
         """Return the gradient g_x of a rule, with 0 instead of nan where no gradient arrived.
 
-        Other values that are not finite remain, and NumPy warns of them as if there were no block.
+        Other values that are not finite remain, and NumPy warns about them as it does outside a
+        block.
         """
         if not PROCESSOR_NOTES and np.isfinite(_array(g_x).sum()):
             return g_x  # a sum is fast, so in a browser it is the only check of every rule
@@ -78,7 +78,7 @@ class Noted(list):
 
 
 def note_nan(branch):
-    """Let the backward pass check all rules from here on if the array `branch` contains nan."""
+    """If the array `branch` contains nan, let the backward pass check all rules from here on."""
     if _pass.noted is not None and np.isnan(_array(branch)).any():
         _pass.noted.append("nan")
 
@@ -93,7 +93,9 @@ def where_none_arrives(op, g, g_x):
 
 
 def _array(g):
-    """Return the numbers of a gradient, or no numbers if a wrong rule returned something else."""
+    """Return the numbers of a gradient, or an empty array if a rule wrongly returned something
+    else.
+    """
     array = np.asarray(g) if isinstance(g, np.ndarray | np.generic) else getattr(g, "data", None)
     is_real = isinstance(array, np.ndarray) and array.dtype.kind in "fiub"
     return array if is_real else np.zeros(0)

@@ -1,10 +1,10 @@
 """Reuse the memory of large arrays, so that the next array need not request it from the system.
 
 A training step creates and drops hundreds of arrays of some megabytes. The C library returns such
-memory to the system and gets it again page by page, each page filled with zeros first, which can
+memory to the system and gets it back page by page. Each page is first filled with zeros, which can
 take longer than the computation itself. Arrays above LARGEST, which the C library never keeps, come
-from `empty_pooled`. For smaller ones, `keep_memory` changes the behaviour of the C library in the
-whole process, so it is only called by programs that want this.
+from `empty_pooled`. For smaller arrays, `keep_memory` changes the behaviour of the C library in the
+whole process, so the library itself never calls it.
 """
 
 import ctypes
@@ -41,8 +41,9 @@ def keep_memory() -> bool:
 
 
 def fork_safe(lock):
-    """Return the lock, and prevent forks while another thread holds it, because the child has no
-    such thread.
+    """Return the lock, and prevent forks while another thread holds it.
+
+    The child process would not have this thread, so nobody would ever release the lock.
     """
     if hasattr(os, "register_at_fork"):  # Windows has no fork
         os.register_at_fork(
@@ -51,8 +52,8 @@ def fork_safe(lock):
     return lock
 
 
-# {number: memory}, the oldest first. A forked child could find a lock closed for ever, so there is
-# none: each operation on a dictionary is atomic.
+# {number: memory}, the oldest first. A forked child could find a lock that stays closed forever, so
+# there is none. Each operation on a dictionary is atomic.
 _spare, _numbers = {}, count()
 
 
@@ -68,7 +69,7 @@ def empty_pooled(shape, dtype):
 
 
 def aligned(n, dtype):
-    """Return an array of n numbers that begins at a cache line."""
+    """Return an array of n numbers whose memory begins at a cache line."""
     size = n * np.dtype(dtype).itemsize
     memory = np.empty(size + LINE, np.uint8)
     return memory[-memory.ctypes.data % LINE :][:size].view(dtype)
@@ -80,7 +81,9 @@ def address(x):
 
 
 class PooledBuffer:
-    """The memory of one large array. It becomes spare when the array and all its views are gone."""
+    """The memory of one large array, which can be reused when the array and all its views are
+    gone.
+    """
 
     def __init__(self, size, shape, dtype):
         self.memory = _taken(size)
@@ -104,10 +107,10 @@ class PooledBuffer:
 
 
 def _taken(size):
-    """Return the newest spare memory of that size, or None."""
+    """Return the memory of this size that was released last, or None."""
     for number in reversed(list(_spare)):
         memory = _spare.get(number)
-        # it is ours unless another thread was faster
+        # the memory is ours unless another thread was faster
         if memory is not None and len(memory) == size and _spare.pop(number, None) is not None:
             return memory
     return None

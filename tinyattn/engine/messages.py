@@ -54,8 +54,8 @@ def stale_value(name):
 
 
 def missing_rule(name, i=None):
-    """Return a rule that raises an error about the missing rule, for input i or for all inputs of
-    f(*xs).
+    """Return a rule that raises an error because the rule of input i, or of all inputs, is
+    missing.
     """
     which, add = ("", "defvjp_joint") if i is None else (f" for its input {i}", "defvjp")
 
@@ -78,8 +78,8 @@ def name_of(f):
 
 
 def no_rules(name, parameters):
-    """Return (rules, joint) of a new operation, which raise an error that explains how to add a
-    rule.
+    """Return (rules, joint) of a new operation: rules that raise an error and explain how to add
+    one.
     """
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):  # f(*xs) has one rule for all inputs
         return (), missing_rule(name)
@@ -87,9 +87,7 @@ def no_rules(name, parameters):
 
 
 def checked_rules(op, rules):
-    """Return the rules of an operation, with a rule that raises an error for each input without
-    one.
-    """
+    """Return the rules of an operation. An input without a rule gets one that raises an error."""
     if len(rules) > len(op.rules):
         raise ValueError(
             f"{op.name}.defvjp: got {len(rules)} rules for {len(op.rules)} inputs. A function "
@@ -164,7 +162,7 @@ def no_numpy_rule(function):
 
 
 def warn_no_gradient_kept(name):
-    """Return None for `.grad` of a non-leaf tensor, and warn where gradients are kept."""
+    """Return None for `.grad` of a non-leaf tensor, and warn that only leaves keep gradients."""
     warnings.warn(
         f".grad of a non-leaf tensor is always None: this tensor was computed by {name}, and only "
         f"leaves keep gradients. Call ta.gradients(y, [x]) for the gradient of a result x",

@@ -1,8 +1,8 @@
 """The operators and methods of `Tensor`, each of which calls the NumPy function of the same name.
 
 `x + y` is `np.add(x, y)` and `x.sum(axis=0)` is `np.sum(x, axis=0)`, with the same arguments and
-the same gradient. They look up the table of `dispatch.py` themselves, which is faster than NumPy's
-dispatch, which would look it up too.
+the same gradient. They look up the operation in the table of `dispatch.py` directly, because
+NumPy's own dispatch, which would find the same one, is slower.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def _equality(function, on_data):
 
 
 def _in_place(function):
-    """Return p -= step, which writes into a parameter inside no_grad(), else makes a new tensor."""
+    """Return the method p -= step, which writes into p inside no_grad() and otherwise makes a
+    tensor.
+    """
 
     def method(self, other) -> Tensor:
         y = HANDLED_FUNCTIONS[function](self, other)
@@ -109,9 +111,7 @@ class TensorMethods(TensorTorchNames):
         return PYTHON_METHODS["getitem"](self, key)
 
     def __setitem__(self, key, value) -> None:
-        """Write x[key] = value into the same memory, and note it, so that `backward` finds stale
-        values.
-        """
+        """Write x[key] = value into the same memory, and record the time for `backward`."""
         if getattr(value, "requires_grad", False):
             raise TypeError(messages.WRITE_RECORDED)
         PYTHON_METHODS["setitem"](self._data, key, value)
@@ -188,8 +188,9 @@ class TensorMethods(TensorTorchNames):
         return np.trace(self, offset, axis1, axis2)
 
     def dot(self, other) -> Tensor:
-        """Return Σ xᵢyᵢ for vectors, X Y for matrices, and otherwise the sum over x's last and y's
-        last but one axis.
+        """Return Σ xᵢyᵢ for vectors and X Y for matrices.
+
+        With more axes, it sums over the last axis of x and the last but one of y.
         """
         return np.dot(self, other)
 
@@ -220,12 +221,13 @@ class TensorMethods(TensorTorchNames):
         return np.ravel(self)
 
     def flatten(self) -> Tensor:
-        """Return the same as `ravel`."""
+        """Return all elements in reading order as one axis, as `ravel` does."""
         return np.ravel(self)
 
     def transpose(self, *axes) -> Tensor:
-        """Return the axes in another order, x.transpose(1, 0, 2) or x.transpose((1, 0, 2)); ():
-        reversed.
+        """Return the tensor with its axes in another order, as in x.transpose(1, 0, 2).
+
+        The order may also be a tuple. Without an argument, the order is reversed.
         """
         axes = axes[0] if len(axes) == 1 else axes
         if isinstance(axes, tuple | list) and 0 < len(axes) != self.ndim:

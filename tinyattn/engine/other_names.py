@@ -8,7 +8,7 @@ the hints.
 _NO_COMPILER = "leave it out: nothing has to be compiled or moved to a device"
 _SUBCLASS = "subclass optim.Schedule and write its factor(step)"
 
-# of any module: name -> what to write
+# names that any module may lack -> what to write instead
 NAMES = {
     # torch.nn, torch.nn.functional
     "SmoothL1Loss": "use nn.HuberLoss(delta=1.0), which is the same for beta=1",
@@ -97,7 +97,7 @@ NAMES = {
     "PRNGKey": "use np.random.default_rng(seed), and pass it as rng=",
 }
 
-# of a Graph, which users of PyTorch Geometric ask for by other names
+# attributes of a Graph that have other names in PyTorch Geometric
 GRAPH_NAMES = {
     "edge_index": "use np.stack([g.src, g.dst])",
     "num_features": "use g.x.shape[1]",
@@ -124,7 +124,7 @@ GRAPH_NAMES = {
     "to_networkx": "use networkx.DiGraph(zip(g.src, g.dst))",
 }
 
-# arguments: name -> what to write
+# names of arguments -> what to write instead
 KEYWORDS = {
     "where": "use np.sum(x, where=...), or multiply by the mask",
     "padding_mode": "only zero padding is here; F.pad(x, ...) has others",

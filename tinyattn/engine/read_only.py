@@ -3,8 +3,8 @@
 A rule that writes into g returns the right gradient, but the other operations that receive g get a
 wrong one. A function that writes into x changes its caller's weights. Neither effect is visible
 where it is caused, so functions outside the library receive views that cannot be written to. Up to
-NumPy 2.4, np.add.at and similar functions still write into them. Inside a block of `comparing` the
-arrays are compared with what they were before, which finds these too, but takes time.
+NumPy 2.4, np.add.at and similar functions still write into them. Inside a block of `comparing`, the
+arrays are compared with their earlier values. This finds such functions too, but takes time.
 """
 
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ _comparing = _Comparing()
 
 @contextmanager
 def comparing():
-    """Also find functions that write into read-only arrays, inside the block and in this thread."""
+    """Also find functions that write into read-only arrays, in this block and this thread."""
     before, _comparing.on = _comparing.on, True
     try:
         yield
@@ -40,8 +40,8 @@ def comparing():
 def protected(f, name, what):
     """Return f with read-only views as arguments, unless it is None or part of the library.
 
-    `name` is that of the operation, `what` is "function" or "rule". Raises WrittenError if f
-    writes.
+    `name` is the name of the operation, and `what` is "function" or "rule". Raises WrittenError if
+    f writes into an argument.
     """
     if f is None or (getattr(f, "__module__", None) or "").partition(".")[0] == LIBRARY:
         return f

@@ -1,4 +1,4 @@
-"""Names that differ in PyTorch: one table for the errors and for a page of the course.
+"""Names that differ in PyTorch, as one table for the errors and for a page of the course.
 
 Each line contains PyTorch's way and the equivalent here. Errors show the line when code asks a
 Tensor, a function or a layer for PyTorch's name, and `lectures/from_pytorch.md` shows all lines.
@@ -379,8 +379,8 @@ class MissingAttribute:
 class _Names:
     """Attributes that users of PyTorch expect. An object's own attributes take precedence.
 
-    One `__getattr__` for all names would be shorter, but it would triple the time of every access
-    to a slot of a tensor (in Python 3.11), which is most of the engine's work.
+    One `__getattr__` for all names would be shorter, but would triple the time of every access to a
+    slot of a tensor (in Python 3.11), and such accesses are most of the engine's work.
     """
 
     __slots__ = ()
@@ -425,9 +425,7 @@ def no_such_name(module, name):
 
 
 def _is_file(module, name):
-    """Return whether the name is a file, which Python looks up as an attribute before it imports
-    it.
-    """
+    """Return whether the name is a file. Python looks it up as an attribute before importing it."""
     package = hasattr(sys.modules[module], "__path__")
     return package and find_spec(f"{module}.{name}") is not None
 
@@ -466,9 +464,7 @@ PLACES = {
 
 
 def _where_it_is(name):
-    """Return the public object with this name in any spelling, as "F.huber_loss", or "" if there is
-    none.
-    """
+    """Return the public object with this name in any spelling, as in "F.huber_loss", or ""."""
     found, wanted = _public(), _plain(name)
     return found.get(wanted) or found.get(wanted.removesuffix("loss"), "")
 
@@ -555,7 +551,7 @@ def explain_arguments(cls):
 
 
 def without_hints(f):
-    """Return the function that `with_torch_hints` wrapped, or f itself if it did not."""
+    """Return the function that `with_torch_hints` wrapped, or f itself if f is not wrapped."""
     return f.__wrapped__ if getattr(f, "__code__", None) is _CODE else f
 
 

@@ -1,9 +1,9 @@
-"""Tracebacks that show the reader's own lines: frames of the library are left out.
+"""Tracebacks that show only the reader's own lines, without the frames of the library.
 
-An error of a student's line passes through many functions of the library before it is raised, and
-each of them would fill five lines of a notebook. The message explains what is wrong, and the
-student's own line shows where. So in every printed traceback, the frames of this library are left
-out, together with the frames of NumPy and other libraries between them.
+An error that a student's line causes is often raised many calls deep in the library, and each call
+would fill five lines of a notebook. The message explains what is wrong, and the student's own line
+shows where. So every printed traceback omits the frames of this library, together with the frames
+of NumPy and other libraries between them.
 
 All frames are shown with TINYATTN_TRACEBACKS=full in the environment, in a notebook also after
 `%xmode Verbose`. The debugger (`%debug`, `pdb.pm()`) always has all of them. For pytest see
@@ -26,7 +26,7 @@ SHOW_ALL = "TINYATTN_TRACEBACKS"
 def shortened(tb):
     """Return (traceback without the frames of the library, number of frames that are left out).
 
-    A run of frames that belong to libraries is left out when one of them is ours. If no other
+    Successive frames that belong to libraries are left out when one of them is ours. If no other
     frame would remain, nothing is left out.
     """
     frames = []
@@ -64,7 +64,7 @@ def _place(filename):
 def install():
     """Leave out the frames of the library in this process: in IPython, or in plain Python.
 
-    A hook that another program has set before stays as it is.
+    A hook that another program has already set stays as it is.
     """
     if os.environ.get(SHOW_ALL) == "full":
         return
@@ -90,7 +90,7 @@ def print_shortened(kind, error, tb):
 
 
 def _install_in(formatter):
-    """Let the object that formats IPython's tracebacks leave the frames out."""
+    """Let the object that formats IPython's tracebacks omit the frames of the library."""
     original = getattr(formatter, "structured_traceback", None)
     if original is None or getattr(original, "shortens", False):
         return
@@ -109,7 +109,7 @@ def _install_in(formatter):
         finally:
             _restore(chain)
             formatter.tb = tb  # for %debug
-        if hidden and len(lines) > 1:  # above the message, which stays the last to be read
+        if hidden and len(lines) > 1:  # insert the remark above the message, which stays at the end
             messages = [i for i, line in enumerate(lines) if kind.__name__ in line]
             lines.insert(messages[-1] if messages else len(lines), _told(hidden, "%xmode Verbose"))
         return lines

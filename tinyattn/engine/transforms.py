@@ -1,7 +1,7 @@
 """Derivatives of functions (`grad`, `value_and_grad`, `jacobian`, `hessian`), and `gradients`.
 
 The first four run the function on new tensors and then go backwards, so they can be nested:
-`grad(grad(f))` is f''. `gradients` takes a result that was computed before.
+`grad(grad(f))` is f''. `gradients` takes a result that has already been computed.
 """
 
 from collections.abc import Callable
@@ -150,12 +150,12 @@ _active = set()  # the stand-ins of the derivatives whose function is running
 
 
 def _trace(f, argnum, args, kwargs):
-    """Run f on stand-ins for its arguments: (result, stand-ins, give Tensors, record again).
+    """Run f on stand-ins for its arguments: (result, stand-ins, return Tensors, record again).
 
     A stand-in is connected to its tensor, so an outer derivative can follow the graph. The
-    gradients are recorded as well if they may be differentiated: if f is being differentiated from
-    outside (then its result depends on a stand-in of that derivative), or if f depends on tensors
-    that require a gradient, such as the weights of a model.
+    gradients are recorded as well if they may be differentiated in turn. This is so if f is being
+    differentiated from outside (its result then depends on a stand-in of that derivative), or if f
+    depends on tensors that require a gradient, such as the weights of a model.
     """
     args, xs, as_tensor = list(args), [], False
     chosen = _chosen(argnum, len(args))
@@ -193,7 +193,9 @@ def _check_function(name, f):
 
 
 def _chosen(argnum, n):
-    """Return the indices of the arguments to differentiate by, from 0 to n - 1."""
+    """Return the indices, from 0 to n - 1, of the arguments with respect to which f is
+    differentiated.
+    """
     numbers = argnum if isinstance(argnum, tuple) else (argnum,)
     if not all([isinstance(i, int) and -n <= i < n for i in numbers]):
         raise ValueError(

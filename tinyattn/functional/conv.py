@@ -179,7 +179,7 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 
 
 def _pool(operation, name, x, kernel_size, stride, padding, dilation, n, impl):
-    """Compute one number for each window with the operation."""
+    """Compute one number for each window with a pooling operation."""
     x, unbatched = _batched(name, x, n)
     kernel = _as_tuple(name, "kernel_size", kernel_size, n)
     stride = kernel if stride is None else _as_tuple(name, "stride", stride, n)

@@ -30,7 +30,9 @@ def linear(x, weight, bias=None):
 
 
 def check_indices(name, ids, n, ignore=None):
-    """Return `ids` as a checked integer array with values in [0, n), or equal to `ignore`."""
+    """Check that all `ids` are in [0, n) or equal to `ignore`, and return them as an integer
+    array.
+    """
     ids = np.asarray(to_array(ids))
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{name}: expected integers from 0 to {n - 1}, got {ids.dtype}")

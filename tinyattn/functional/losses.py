@@ -1,8 +1,8 @@
 """Losses: the distance of predictions from targets, as one number.
 
-x and t are the arguments input and target. `reduction` is "mean" or "sum", which return a single
-number, or "none", which returns the loss of every element. All losses raise ValueError if the
-shapes of input and target do not fit, or for another reduction.
+The formulas call the arguments input and target x and t. `reduction` is "mean" or "sum", which
+return a single number, or "none", which returns the loss of every element. All losses raise
+ValueError if the shapes of input and target do not fit, or if the reduction is none of these.
 """
 
 import numpy as np
@@ -105,7 +105,7 @@ def _log_at_least_minus_100(p):
 
 
 def _check_not_negative(name, what, weight):
-    """Raise for negative weights, with which a loss falls without end, and for nan."""
+    """Raise for nan and for negative weights, with which a loss could fall without end."""
     if weight is None:
         return
     w = np.asarray(to_array(weight))
@@ -215,7 +215,7 @@ def _nll_loss(name, input, target, weight, ignore_index, reduction):
 
 
 def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss_of):
-    """Compute the common part of nll_loss and cross_entropy: checks, weights, ignored classes."""
+    """Do what nll_loss and cross_entropy have in common: checks, weights, ignored classes."""
     expected = input.shape[:axis] + input.shape[axis + 1 :]
     if np.shape(target) != expected:
         raise ValueError(

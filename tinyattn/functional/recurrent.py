@@ -32,13 +32,13 @@ def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
 def scan(
     cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, reverse=False, impl="auto"
 ):
-    """Run a cell over sequences: the states h_t of all steps [B, T, H], and the last state.
+    """Run a cell over sequences. Return the states h_t of all steps [B, T, H] and the last state.
 
     x        [B, T, D]; state: tuple of [B, H]; weights as in ops/recurrent.py
     lengths  [B] whole numbers from 0 to T: sequence b ends after lengths[b] steps. Later steps have
              no influence, their h_t is 0, and the last state is the state at the end of the
              sequence
-    reverse  from the end of each sequence to its beginning; h_t stays at position t
+    reverse  True: go from the end of each sequence to its beginning; h_t stays at position t
     impl     implementation; all give the same result and the same gradients
              "sums"    the index sums as loops (compiled if Numba is installed)
              "numpy"   one matrix product per step; can be differentiated more than once

@@ -1,4 +1,4 @@
-"""Drawing at random from probabilities that a network computed."""
+"""Random sampling from probabilities that a network computed."""
 
 import numpy as np
 
@@ -20,17 +20,18 @@ def multinomial(input, rng=None):
         indices [...], whole numbers in [0, V)
 
     Raises:
-        ValueError: there is a negative number or nan, or a row has no positive one
+        ValueError: a number is negative or nan, or a row has no positive number
     """
     p = np.asarray(to_array(input), np.float64)
     if p.ndim == 0 or not np.all(p >= 0) or not np.all(np.isfinite(p)):
         raise ValueError(
-            "multinomial: expected probabilities [..., V] with p >= 0. For scores, use "
+            "multinomial: expected probabilities [..., V] with p >= 0. For scores, apply "
             "F.softmax(scores) first"
         )
     total = np.cumsum(p, axis=-1)
     if not np.all(total[..., -1:] > 0) or p.shape[-1] == 0:
         raise ValueError("multinomial: a row of probabilities has no positive number")
     u = generator(rng).random(total.shape[:-1]) * total[..., -1]
-    # the index in whose interval of the cumulated probabilities u falls; an impossible one has none
+    # u falls into the interval of one index in the cumulated probabilities. The interval of an
+    # impossible index is empty.
     return np.sum(total <= u[..., None], axis=-1)

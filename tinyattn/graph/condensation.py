@@ -23,8 +23,8 @@ from tinyattn.graph.segment import segment_sum
 from tinyattn.ops.condensation import repulsion
 
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1; above this β, the charge stays what it is here
-TOGETHER = 2**16  # distances that are looked at together: they fit into a cache
-PIECE, MOST_KEPT = 2**18, 8  # pairs that are worked on together, and pieces of them that are kept
+TOGETHER = 2**16  # number of distances in a block, which fits into a cache
+PIECE, MOST_KEPT = 2**18, 8  # number of pairs in a block, and largest number of blocks to keep
 
 
 class Terms(NamedTuple):
@@ -145,7 +145,9 @@ def _condensation_points(q, object_of_hit):
 
 
 def _shares(event, E, like):
-    """1 / how many of these are in the same event / E: makes a sum the mean over the events."""
+    """Return weights that make a sum over these the mean over E events: 1 / (E · number in the
+    event).
+    """
     return (1 / (np.bincount(event, minlength=E)[event] * E)).astype(to_array(like).dtype)
 
 
@@ -155,11 +157,11 @@ def _attraction(x, q, x_alpha, q_alpha, hits, mine):
 
 
 class _Pairs:
-    """Pairs (points, objects) of an event that repel: not its own object, and less than 1 apart.
+    """The pairs of a point and another point's object that repel, less than 1 apart in one event.
 
-    They come in pieces. A small number of pairs is kept, but many pairs are searched again each
-    time, because 100,000 points and 200 objects may give 20 million of them. The search uses plain
-    arrays, because a pair farther apart than 1 has neither a force nor a gradient.
+    The pairs are yielded in blocks. Few pairs are kept, but many are searched for again each time,
+    because 100,000 points and 200 objects may give 20 million pairs. The search uses plain arrays,
+    because a pair farther apart than 1 has neither a force nor a gradient.
     """
 
     def __init__(self, x, x_alpha, object_of_hit, event_of_object, events):
@@ -258,7 +260,10 @@ def _events(name, batch, N):
 
 
 def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
-    """Collect objects: the point with the highest β > t_β claims all within t_d, then the next one.
+    """Collect objects, starting from the point with the highest β.
+
+    If its β is above t_β, this point claims all points within t_d. Then the remaining point with
+    the highest β does the same, and so on.
 
     A point can join or start an object only if it has not been assigned yet. If several points have
     the same β, the first one is chosen.
@@ -289,7 +294,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
         raise ValueError(f"condense: expected t_d >= 0 (a distance), got t_d={t_d}")
     found, points = np.full(len(beta), -1), []
     for rows in _events("condense", batch, len(beta)):
-        free = rows[np.argsort(-beta[rows], kind="stable")]  # taken by no object yet
+        free = rows[np.argsort(-beta[rows], kind="stable")]  # these points belong to no object yet
         while len(free) and beta[free[0]] > t_beta:
             near = np.sum(np.square(x[free] - x[free[0]]), axis=1) <= t_d * t_d
             found[free[near]] = len(points)
@@ -350,8 +355,8 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
         `Matching`
 
     Raises:
-        TypeError: found or truth is the pair that `condense` returns
-        ValueError: other shapes do not fit, or a weight is nan or infinite
+        TypeError: found or truth is the pair that `condense` returns, not its first element
+        ValueError: shapes do not fit, or a weight is nan or infinite
 
     Source: slide K59.
     """

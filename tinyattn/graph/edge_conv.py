@@ -67,12 +67,12 @@ def _first_linear(nn):
 
 
 def _is_unchanged(module, *classes):
-    """Return whether a module is of one of these classes, and unchanged."""
+    """Return whether a module is an unchanged one of these classes."""
     return type(module) in classes and describe_override(module) is None
 
 
 def _split_product(linear, x):
-    """p_i = (A - B) x_i + b and q_j = B x_j, so that p_i + q_j = [A B] (x_i ‖ x_j - x_i) + b."""
+    """Return p_i = (A - B) x_i + b and q_j = B x_j, whose sum is [A B] (x_i ‖ x_j - x_i) + b."""
     F = x.shape[1]
     if linear.in_features != 2 * F:
         raise ValueError(
@@ -85,7 +85,7 @@ def _split_product(linear, x):
 
 
 def _monotone_tail(parts, aggr):
-    """Divide the layers into those that each message needs and those after the maximum."""
+    """Divide the layers into those for each message and those that can follow the maximum."""
     n = len(parts)
     while aggr == "max" and n and _is_unchanged(parts[n - 1], *MONOTONE):
         n -= 1
@@ -99,7 +99,9 @@ def _apply(parts, x):
 
 
 def _table(graph):
-    """Return the senders [N, K] to each node, if all have the same number and edges are ordered."""
+    """Return the senders to each node [N, K] if all nodes have K of them and the edges are
+    ordered.
+    """
     N, E = graph.num_nodes, graph.num_edges
     if E == 0 or E % N or np.any(graph.dst != np.repeat(np.arange(N), E // N)):
         return None
@@ -142,7 +144,7 @@ class EdgeConv(Module):
 
 
 def _edge_conv_of_graph(nn, x, graph, aggr):
-    """y_i = □_{j∈N(i)} nn(x_i ‖ x_j - x_i) for the edges of a graph."""
+    """Return y_i = □_{j∈N(i)} nn(x_i ‖ x_j - x_i) for the edges of a graph."""
     linear, rest = _first_linear(nn)
     if linear is None:
 
@@ -265,7 +267,7 @@ def _edge_conv(nn, x, index, aggr):
 
 
 def _of_sums(p, q, index, aggr):
-    """□_k (p_i + q_j): what does not depend on k moves out of the mean and the maximum."""
+    """Return □_k (p_i + q_j). Terms without k move out of the mean and the maximum."""
     if aggr == "max":
         return p + neighbour_max(q, index)
     mean = mean_max(np.ones(index.shape, q.dtype), q, index)[:, : q.shape[1]]
@@ -297,8 +299,8 @@ class GravNetConv(Module):
         space_dimensions       number of dimensions of s
         propagate_dimensions   number of features of h
         k                      number of neighbours; a cloud with fewer points uses all of them
-        sharpness              c >= 0. It is 10 in the authors' code and in PyTorch Geometric. The
-                               slide has 1/10, which is equivalent with a longer s
+        sharpness              c >= 0. The authors' code and PyTorch Geometric use 10. The slide has
+                               1/10, which is equivalent to a longer s
         strict                 True: a cloud with fewer than k points raises ValueError
         rng                    seed or numpy.random.Generator for the initial values
 

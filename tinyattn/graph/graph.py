@@ -1,4 +1,4 @@
-"""A graph is two arrays of node numbers: edge e runs from src[e] to dst[e].
+"""Graphs as two arrays of node indices, where edge e runs from src[e] to dst[e].
 
 Messages run along the edges, sender → receiver. An undirected edge is two edges.
 """
@@ -125,7 +125,9 @@ class Graph:
         return np.bincount(self.dst, minlength=self.num_nodes)
 
     def adjacency(self):
-        """Return A[receiver, sender], the number of edges, which reverses `from_adjacency`."""
+        """Return the matrix A[receiver, sender] of numbers of edges, the reverse of
+        `from_adjacency`.
+        """
         A = np.zeros((self.num_nodes, self.num_nodes), np.float32)
         np.add.at(A, (self.dst, self.src), 1)
         return A
@@ -190,7 +192,7 @@ def _node_ids(name, ids):
 
 
 def batch(graphs):
-    """Return several graphs as one, without edges between them. Its `.batch` distinguishes them.
+    """Join several graphs into one, without edges between them. Its `.batch` tells them apart.
 
     Features are concatenated, so either all graphs have them or none.
 

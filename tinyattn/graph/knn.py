@@ -43,7 +43,7 @@ def knn(x, k, batch=None, impl="auto"):
 
 
 def _knn(name, x, k, batch, impl, besides=0):
-    """Run `knn`, where `besides` of the k neighbours are the points themselves (for the error)."""
+    """Run `knn`. If the caller drops the point itself, besides=1 corrects the k in the error."""
     x, offsets, order = _clouds(name, x, batch)
     few = (offsets[1:] - offsets[:-1]).min(initial=k)
     if few < k:
@@ -120,9 +120,8 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
 def knn_edges(x, k, batch):
     """Return (sender, receiver) of the edges to each point from its k nearest neighbours.
 
-    In a cloud with fewer points, all others are neighbours.
-
-    The edges are ordered by receiver, and no point is its own neighbour.
+    In a cloud with at most k points, all others are neighbours. The edges are ordered by receiver,
+    and no point is its own neighbour.
 
     Args:
         x       points [N, D]
@@ -168,11 +167,10 @@ def knn_edges(x, k, batch):
 
 
 def group_by_k(name, N, k, batch, strict=False):
-    """Return [(rows, min(k, n))]: the points of all clouds in which a point has this many
-    neighbours.
+    """Group the points by their number of neighbours: [(rows, min(k, n))], for clouds of n points.
 
-    rows is None if these are all N points. n is the number of points in a cloud. With strict, all
-    points form one group, and `knn` raises ValueError for a cloud with fewer than k points.
+    rows is None if the group contains all N points. With strict, all points form one group, and
+    `knn` raises ValueError for a cloud with fewer than k points.
     """
     if strict or k == 0:
         return [(None, k)]

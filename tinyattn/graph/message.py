@@ -1,4 +1,4 @@
-"""Message passing: the one formula behind the layers on graphs.
+"""Message passing, the formula that all layers on graphs share.
 
     y_i = □_{j ∈ N(i)} φ(x_i, x_j)
 

@@ -1,4 +1,4 @@
-"""Operations on the K neighbours of each point, for any arrays: the arguments are checked here.
+"""Operations on the K neighbours of each point, with checks of their arguments.
 
 The operations are in `ops/neighbours.py`.
 """
@@ -108,7 +108,7 @@ def pair_sums(p, q, index, impl="auto"):
 
 
 def _check(name, index, *arrays):
-    """Return arrays [N, F] as Tensors of one dtype, and the index as rows of the last one."""
+    """Return arrays [N, F] as Tensors of one dtype, and the index checked against the last one."""
     arrays = of_one_dtype(*arrays)
     return *arrays, index_table(name, index, len(arrays[-1]))
 

@@ -24,7 +24,7 @@ def segment_sum(values, ids, num_segments):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments, of which empty ones give 0
+        num_segments   number of segments; an empty segment gives 0
 
     Returns:
         [num_segments, ...]
@@ -38,7 +38,7 @@ def segment_mean(values, ids, num_segments):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments, of which empty ones give 0
+        num_segments   number of segments; an empty segment gives 0
 
     Returns:
         [num_segments, ...]
@@ -102,7 +102,7 @@ def segment_max(values, ids, num_segments, impl="auto"):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments, of which empty ones give 0
+        num_segments   number of segments; an empty segment gives 0
         impl           "numpy", "kernel" or "auto"
 
     Returns:
@@ -117,7 +117,7 @@ def segment_min(values, ids, num_segments, impl="auto"):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments, of which empty ones give 0
+        num_segments   number of segments; an empty segment gives 0
         impl           "numpy", "kernel" or "auto"
 
     Returns:
@@ -132,7 +132,7 @@ def segment_prod(values, ids, num_segments, impl="auto"):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments, of which empty ones give 1
+        num_segments   number of segments; an empty segment gives 1
         impl           "numpy", "kernel" or "auto"
 
     Returns:

@@ -1,4 +1,4 @@
-"""`compile`: a copy of a model in which some layers are one compiled call each.
+"""`compile`, which copies a model so that some layers are one compiled call each.
 
 The copy shares all parameters with the model. Only the modules around a compiled layer are copied,
 so everything except these layers runs the same code as the model: its embeddings, its norms, its
@@ -14,12 +14,12 @@ from tinyattn.inference.layers import COMPILED
 from tinyattn.nn import Buffer, Module, Parameter
 from tinyattn.nn.overrides import describe_class_override, describe_object_override, is_user_module
 
-# the entry of a module that is not in COMPILED
+# the entry for modules that are not in COMPILED
 NOT_COMPILED = "module: this kind has no compiled form"
 
 
 class CannotCompile(ValueError):
-    """The error of `compile` for a model with a changed layer, which the message names.
+    """The error that `compile` raises for a model with a changed layer, which the message names.
 
     `model(x)` runs such a model as it is.
     """
@@ -32,8 +32,8 @@ def compile(model):
         model   the model, whose parameters are shared, not copied
 
     Raises:
-        CannotCompile: a layer is of a subclass, has a replaced method, or is watched, so that a
-        compiled call would have another result. A module written from scratch runs unchanged
+        CannotCompile: a layer is of a subclass, has a replaced method, or is watched, so a
+            compiled call would have another result. A module written from scratch runs unchanged
     """
     return Compiled(model)
 
@@ -64,7 +64,7 @@ class Compiled:
         self._seen = self._snapshot
 
     def _copy(self, name, module, copies):
-        """Return the module with compiled layers inside, and note a line for each of its parts."""
+        """Return the module with compiled layers inside, and add a line about each of its parts."""
         if id(module) in copies:  # the layer is used twice
             return copies[id(module)]
         self._refuse_changed(name, module)
@@ -138,7 +138,7 @@ class Compiled:
 
 
 def _in_groups(parts):
-    """Return a row for each part, or one row for neighbours in a list that run in the same way."""
+    """Return a row for each part, or one row for successive parts that run in the same way."""
     rows, last = [], None
     for name, module, how in parts:
         parent, _, number = name.rpartition(".")

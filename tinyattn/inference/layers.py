@@ -37,13 +37,13 @@ from tinyattn.ops.backends import have_numba
 
 # Measured with 64 to 384 features. With more rows, the modules are as fast, because their matrix
 # products then fill the tiles of `kernels.fast.matmul`.
-MOST_TEXTS = 64  # texts with one new token each
-MOST_TOKENS = 64  # tokens of all texts together
+MOST_TEXTS = 64  # largest number of texts with one new token each
+MOST_TOKENS = 64  # largest number of tokens in all texts together
 NOTHING = np.empty(0, np.float32)
 
 
 class OneTokenEncoderLayer(Module):
-    """`nn.TransformerEncoderLayer` with norm_first: one new token of each text, after a cache."""
+    """A compiled `nn.TransformerEncoderLayer` with norm_first, for one new token of each text."""
 
     runs = f"compiled for one new token of up to {MOST_TEXTS} texts with a cache, else module"
 
@@ -62,7 +62,8 @@ class OneTokenEncoderLayer(Module):
 
 
 class OneTokenLlamaBlocks(Module):
-    """`nn.LlamaBlocks`: one new token of each text, after a cache, through all blocks in one call.
+    """A compiled `nn.LlamaBlocks`, which takes one new token of each text through all blocks at
+    once.
 
     The tables contain the addresses of the arrays of all blocks, which `arrays` keeps alive.
     """
@@ -123,7 +124,7 @@ class OneTokenLlamaBlocks(Module):
 
 
 class OneTokenLlamaBlock(OneTokenLlamaBlocks):
-    """`nn.LlamaBlock`: the same for one block."""
+    """A compiled `nn.LlamaBlock`, for one new token of each text."""
 
     def forward(self, x, cache=None):
         """Return the output;   x [B, T, D]."""
@@ -133,7 +134,7 @@ class OneTokenLlamaBlock(OneTokenLlamaBlocks):
 
 
 class FewRowsNorm(Module):
-    """`nn.RMSNorm`: with so little work, the code around the kernel would take most of the time."""
+    """A compiled `nn.RMSNorm` for few rows, with little code around its kernel."""
 
     runs = "compiled for float32 without a gradient, else module"
 
@@ -149,7 +150,7 @@ class FewRowsNorm(Module):
 
 
 class FewRowsQuantizedLinear(Module):
-    """`QuantizedLinear`, in the same way."""
+    """A compiled `QuantizedLinear` for few rows, as `FewRowsNorm`."""
 
     runs = FewRowsNorm.runs
 
@@ -170,7 +171,9 @@ class FewRowsQuantizedLinear(Module):
 
 
 class FewTokensEncoderLayer(Module):
-    """`nn.TransformerEncoderLayer` with the norms after the sums: a few short texts."""
+    """A compiled `nn.TransformerEncoderLayer` with the norms after the sums, for a few short
+    texts.
+    """
 
     runs = f"compiled for up to {MOST_TOKENS} tokens in all, else module"
 
@@ -297,7 +300,9 @@ def llama_form(layer):
 
 
 def llama_blocks_form(layer):
-    """Return the same for `nn.LlamaBlocks`, or None if blocks differ or have no such form."""
+    """Return (form, note) for an `nn.LlamaBlocks`, or None if blocks differ or have no such
+    form.
+    """
     quantized = list(layer)
     if not quantized or any(type(block) is not LlamaBlock for block in quantized):
         return None
@@ -316,7 +321,7 @@ def llama_sizes(block):
 
 
 def llama_arrays(layer):
-    """Return (arrays of the norms, (matrix, kind, bias) of each map) of a block, or why there are
+    """Return (norms, (matrix, kind, bias) of each map) of a block, or the reason why there are
     none.
     """
     reason = unsupported_reason(
@@ -359,7 +364,7 @@ def llama_arrays(layer):
 
 
 def block_rows(name, part, shape):
-    """Return the bytes of a matrix in blocks, or why a kernel cannot use them."""
+    """Return the bytes of a matrix in blocks, or the reason why a kernel cannot use them."""
     quantized = part.blocks
     if quantized.shape != shape or not quantized.raw.flags.c_contiguous:
         return None, f"its {name} is {quantized}, expected {shape} in one piece"
@@ -367,7 +372,7 @@ def block_rows(name, part, shape):
 
 
 def width_of(part):
-    """Return the number of features of a linear map, in blocks or not."""
+    """Return the number of features of a linear map, whether it is in blocks or not."""
     return part.blocks.shape[0] if type(part) is QuantizedLinear else part.out_features
 
 
@@ -403,8 +408,7 @@ COMPILED = {
 
 
 def unsupported_reason(layer, kinds):
-    """Return why a layer has no compiled form (an unsupported part, or dropout), or None if it has
-    one.
+    """Return why a layer has no compiled form, such as dropout, or None if it has one.
 
     `kinds` gives the class of each part that the kernel computes.
     """
@@ -420,7 +424,9 @@ def unsupported_reason(layer, kinds):
 
 
 def rows(layer, shapes):
-    """Return the memory of each parameter as a row (empty for None), or why that fails."""
+    """Return the memory of each parameter as a row (empty for None), or the reason why this
+    fails.
+    """
     found = []
     for name, shape in shapes.items():
         p = part_of(layer, name)
@@ -435,11 +441,11 @@ def rows(layer, shapes):
 
 
 def part_of(layer, name):
-    """Return layer.self_attn.out_proj for "self_attn.out_proj"."""
+    """Return the part of a layer with this name, such as "self_attn.out_proj"."""
     return reduce(getattr, name.split("."), layer)
 
 
 def epsilons(*norms):
-    """Return ε of each norm, which is the smallest step of the dtype for an RMSNorm with None."""
+    """Return ε of each norm. An RMSNorm with None uses the machine precision."""
     eps = [np.finfo(np.float32).eps if norm.eps is None else norm.eps for norm in norms]
     return tuple([np.float32(e) for e in eps])

@@ -1,4 +1,4 @@
-"""Layers whose weights stay in blocks of few bits, as in a file: for generation, not for training.
+"""Layers for generation, not for training, whose weights stay in blocks of few bits.
 
 The weights have no gradient and cannot be trained, but the inputs have one, as in every layer.
 """
@@ -12,7 +12,7 @@ from tinyattn.ops.quantized import QuantizedMatrix, quantized_linear
 
 
 class _InBlocks(Module):
-    """A matrix in blocks, whose bytes are a buffer in the format `kind`."""
+    """A layer that keeps a matrix in blocks, whose bytes are a buffer in the format `kind`."""
 
     def __init__(self, blocks):
         if not isinstance(blocks, QuantizedMatrix):
@@ -67,7 +67,7 @@ class QuantizedEmbedding(_InBlocks):
 
 
 def numbers_in_blocks(module):
-    """Return how many numbers the matrices in blocks hold, counting shared ones once."""
+    """Return how many numbers the matrices in blocks have, where shared matrices count once."""
     matrices = {
         m.weight.data.ctypes.data: math.prod(m.blocks.shape)
         for m in module.modules()

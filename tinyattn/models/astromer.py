@@ -1,8 +1,8 @@
 """Astromer: a transformer for light curves, pre-trained by predicting hidden magnitudes.
 
-The body is `Astromer`. `MaskedMagnitudes` adds the head for the pre-training, and `StarClassifier`
-the head for classification. Sources: Donoso-Oliva et al. 2023 (A&A 670, A54, arXiv:2205.01677);
-slides H14, H15.
+The body is `Astromer`. `MaskedMagnitudes` adds a head for pre-training, and `StarClassifier` adds a
+head for classification. Sources: Donoso-Oliva et al. 2023 (A&A 670, A54, arXiv:2205.01677); slides
+H14, H15.
 """
 
 import math
@@ -43,7 +43,7 @@ def time_encoding(times, d, shortest, longest):
 class Astromer(nn.Module):
     """A transformer for light curves that gives a vector for each observation, [B, T, d_model].
 
-        x = W m + b + p(t),   m and t less their means over the curve
+        x = W m + b + p(t),   m and t minus their means over the curve
         x ← x + Attention(norm x),  x ← x + W₂ tanh(W₁ norm x)      num_layers times
 
     It is called with (times, magnitudes, keep=None, visible=None). Since means are subtracted,
@@ -51,8 +51,8 @@ class Astromer(nn.Module):
     observations matters only through their times. The default periods of the encoding, 2π to 2000π
     days, are about the same as in the paper. There are two differences. Here, attention and
     feed-forward networks have residual sums with the norms first, as in other transformers, while
-    the published code has no such sums. The attention to hidden observations is zero here, not only
-    weaker.
+    the published code has no such sums. And here, attention to hidden observations is zero, while
+    there it is only weaker.
 
     Args:
         d_model           number of features
@@ -107,9 +107,9 @@ class Astromer(nn.Module):
             magnitudes   magnitudes [B, T]
             keep         bool [B, T], True for observations, False for padding; None: all are
                          observations
-            visible      bool [B, T], False where the magnitude is hidden. It is then not used, and
-                         no observation attends to this one, which attends to the visible ones;
-                         None: all are visible
+            visible      bool [B, T], False where the magnitude is hidden; None: all are visible. A
+                         hidden magnitude is not used. The observation attends to the visible ones,
+                         but no other one attends to it
 
         Raises:
             ValueError: the shapes differ
@@ -249,8 +249,8 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
     """Hide magnitudes of light curves, for the pre-training.
 
     The model must predict a fraction of the observations. Of these, 60% are hidden, 20% get the
-    magnitude of another observation of the curve, and 20% stay, so that the model cannot rely on
-    its input.
+    magnitude of another observation of the curve, and 20% stay as they are, so the model cannot
+    rely on its input.
 
     Args:
         magnitudes   magnitudes [B, T]

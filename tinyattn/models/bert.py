@@ -1,6 +1,6 @@
 """BERT: an encoder that attends in both directions, pre-trained by predicting hidden words.
 
-The body is `BERT`. `MaskedWords` adds the head for the pre-training, and `Classifier` the head for
+The body is `BERT`. `MaskedWords` adds a head for pre-training, and `Classifier` adds a head for
 classification. Sources: Devlin et al. 2019; slides H05, H07, H08, H09.
 """
 
@@ -24,7 +24,7 @@ class BERT(nn.Module):
         x ← norm(x + Attention(x)),  x ← norm(x + W₂ gelu(W₁ x))      num_layers times
 
     Weights start normal with standard deviation 0.02 √(768/d_model), which is BERT's 0.02 at 768.
-    `BERT.from_huggingface` takes the weights of a model of that library.
+    `BERT.from_huggingface` takes the weights of a model of the Transformers library.
 
     Args:
         vocab_size        number of tokens
@@ -181,7 +181,7 @@ class BERT(nn.Module):
 
 
 def padding_mask(ids, keep):
-    """The attention mask [B, 1, T] that hides padding."""
+    """Return the attention mask [B, 1, T] that hides padding."""
     if keep is None:
         return None
     keep = np.asarray(to_array(keep))
@@ -199,8 +199,8 @@ def padding_mask(ids, keep):
 class MaskedWords(nn.Module):
     """A head that predicts the token at each position, [B, T, V].
 
-    Its last map is the embedding, transposed. To train the body, hide some tokens of its input and
-    compute the loss of these only:
+    Its last map is the transposed embedding. To train the body, hide some tokens of its input and
+    compute the loss of these tokens only:
 
         inputs, targets = mask_tokens(ids, mask_id, vocab_size, rng=0)
         loss = F.cross_entropy(model(inputs).reshape((-1, vocab_size)), targets.ravel())

@@ -4,7 +4,7 @@
 vector for the whole image. Regions, embedding, LSTM cell, head and search are the same in both.
 Read `Attend` first, then `Captioner`.
 
-Letters: B images, R regions with D features each, H numbers of the LSTM's state, T words of a
+Letters: B images, R regions with D features each, H features of the LSTM's state, T words of a
 caption, V words of the vocabulary.
 
 Source: Xu et al. 2015 "Show, Attend and Tell", Vinyals et al. 2015 "Show and Tell"; slides
@@ -142,8 +142,8 @@ def _placed(name, z, places):
     """Add places [R, D] to z [B, R, D]."""
     if z.shape[1] != len(places):
         raise ValueError(
-            f"{name}: the images have {z.shape[1]} regions, expected {len(places)}. Make it with "
-            f"count={z.shape[1]}, or give images of another size"
+            f"{name}: the images have {z.shape[1]} regions, expected {len(places)}. Create {name} "
+            f"with count={z.shape[1]}, or pass images of another size"
         )
     return z + places
 
@@ -579,8 +579,8 @@ class FixedCaptioner(_Captioner):
     def read(self, words, c, state):
         """Read captions, with the same context at every word.
 
-        No input depends on a state, so the LSTM processes the whole caption in one call. A cell
-        whose `forward` was changed is called word by word.
+        No input depends on a state, so the LSTM processes the whole caption in one call. Only a
+        cell whose `forward` was changed is called word by word.
 
         Args:
             words   vectors of the words [B, T, d_word]

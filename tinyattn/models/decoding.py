@@ -23,7 +23,7 @@ from tinyattn.functional.sampling import multinomial
 
 
 def index_state(state, index):
-    """Return the state of the sequences `index` [N], some of which may be omitted or repeated."""
+    """Return the state of the sequences `index` [N], which may omit or repeat sequences."""
     if state is None:
         return None
     if isinstance(state, tuple) and hasattr(state, "_fields"):
@@ -135,7 +135,7 @@ def _check_logits(z, temperature, top_k, top_p):
 def decode(
     step, state, start, stop=None, max_len=50, temperature=1.0, top_k=None, top_p=None, rng=None
 ):
-    """Draw tokens one by one until the stop token. Returns a list of B arrays of new tokens.
+    """Draw tokens one by one until the stop token, and return a list of B arrays of new tokens.
 
     Args:
         step          function (tokens, state) -> (logits, state), as at the top of this file
@@ -153,9 +153,7 @@ def decode(
 
 
 def decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, rng):
-    """Return tokens [B, T] for the T steps that were needed, and the number [B] of them before a
-    stop.
-    """
+    """Return tokens [B, T] of the T steps that were needed, and how many come before a stop [B]."""
     tokens, rng = _start(start), generator(rng)
     ends, out = _stop(stop), np.empty((len(tokens), max_len), np.int64)
     length, t = np.full(len(tokens), max_len), 0
@@ -170,7 +168,7 @@ def decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, 
 
 
 def greedy(step, state, start, stop=None, max_len=50):
-    """Take the likeliest token at each step. Returns a list of B arrays of new tokens.
+    """Take the likeliest token at each step, and return a list of B arrays of new tokens.
 
     Args:
         step      as in `decode`
@@ -183,7 +181,7 @@ def greedy(step, state, start, stop=None, max_len=50):
 
 
 class Hypothesis(NamedTuple):
-    """An answer of the beam search.
+    """One answer of a beam search.
 
     Attributes:
         tokens            new tokens, without the start and without the stop token
@@ -265,7 +263,9 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
 
 
 class _Candidates:
-    """The K likeliest continuations in scores [B, K, V] that end, and K that do not."""
+    """The K likeliest continuations in scores [B, K, V] that end, and the K likeliest that do
+    not.
+    """
 
     def __init__(self, scores, ends, K):
         B, before, V = scores.shape
@@ -292,7 +292,7 @@ def _highest(scores, K):
 
 
 def _may_improve(answers, total, K, t, max_len, length_penalty):
-    """Return whether the search must continue, given that log-probabilities only fall."""
+    """Return whether the search must continue. Log-probabilities can only fall."""
     if len(answers) >= K or total.max() == -np.inf:
         return False
     longest = max_len if length_penalty > 0 else t + 1
@@ -301,7 +301,7 @@ def _may_improve(answers, total, K, t, max_len, length_penalty):
 
 
 def log_softmax(logits):
-    """Return log p = z - log Σ exp z as a plain float64 array, where -inf stays -inf."""
+    """Return log p = z - log Σ exp z as a plain float64 array. A score of -inf stays -inf."""
     z = np.asarray(to_array(logits), np.float64)
     _check_logits(z, 1.0, None, None)
     z = z - z.max(axis=-1, keepdims=True)

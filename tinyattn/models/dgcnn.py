@@ -19,14 +19,16 @@ from tinyattn.nn.validation import check_sizes
 
 
 def dense(d_in, d_out, rng):
-    """Return batch norm and leaky ReLU after a linear layer without bias, as in the paper."""
+    """Return a linear layer without bias, followed by batch norm and leaky ReLU, as in the
+    paper.
+    """
     return Sequential(Linear(d_in, d_out, bias=False, rng=rng), BatchNorm1d(d_out), LeakyReLU(0.2))
 
 
 class PointFeatures(Module):
-    """Stacked EdgeConv layers, whose concatenated outputs give y [N, embedding].
+    """Stacked EdgeConv layers, whose outputs are concatenated and mapped to y [N, embedding].
 
-    It also returns the concatenated outputs [N, Σ widths].
+    It returns y and the concatenated outputs [N, Σ widths].
     """
 
     def __init__(self, in_features, k, widths, embedding, rng):

@@ -17,7 +17,8 @@ from tinyattn import inference
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.models.decoding import decode_tokens
 
-# steps between two looks at a large model, each of which costs as much as computing some steps
+# number of steps between two comparisons with a large model, each of which takes as long as a few
+# steps
 LOOK_EVERY = 16
 
 
@@ -45,9 +46,8 @@ def generate(
                  it refuses because a layer was changed; False: run the modules themselves
 
     One prompt gives one array, and a list of prompts gives a list of arrays, without the stop
-    token. Prompts [B, T] give an array [B, T + n], in which a row that stopped continues with its
-    stop token. If there are more than model.max_len tokens, the model sees the last max_len of
-    them.
+    token. Prompts [B, T] give an array [B, T + n], in which a row that has stopped is filled with
+    its stop token. Of more than model.max_len tokens, the model sees only the last max_len.
     """
     prompts = _prompts(ids)
     if max_new_tokens < 0:
@@ -73,8 +73,7 @@ def generate(
 
 
 def prefill(model, prompts, cache=True, compiled=True):
-    """Return (step, state, start) of a model that has read the prompts, for everything in
-    `generation`.
+    """Let a model read the prompts. Return (step, state, start), as `models.decoding` needs them.
 
         step, state, start = prefill(model, prompts)
         answers = beam_search(step, state, start, stop, beams=4)
@@ -82,7 +81,7 @@ def prefill(model, prompts, cache=True, compiled=True):
     The model must be in evaluation mode, and no gradient must be recorded. Each prompt is an
     integer array. Its last token is the start, because the logits that follow it are not known yet.
     cache and compiled are as in `generate`. During generation, the compiled model is compared with
-    the model once in LOOK_EVERY steps, and `inference.CannotCompile` is raised if a layer has
+    the model after every LOOK_EVERY steps, and `inference.CannotCompile` is raised if a layer has
     changed.
     """
     current = compiled_or_itself(model) if compiled and cache else lambda: model

@@ -1,10 +1,11 @@
 """Read GGUF, a file format for language models with weights rounded to few bits.
 
 A file of version 2 or 3 is little-endian and has four parts. The first is "GGUF", the version, the
-number of tensors and the number of entries. The entries (key, type, value) follow, with sizes and
-vocabulary. Then each tensor has its name, axes (the last one first), type and position. The numbers
-begin at a multiple of the alignment, and most of them are rounded to few bits in blocks of 32 that
-share a scale. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+number of tensors and the number of entries. The second part has the entries (key, type, value),
+such as sizes and vocabulary. The third part has the name, axes (the last one first), type and
+position of each tensor. The numbers begin at a multiple of the alignment, and most of them are
+rounded to few bits in blocks of 32 that share a scale. Source:
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 import math
@@ -57,8 +58,8 @@ class GGUF(NamedTuple):
 def read(path):
     """Return the metadata and all tensors of a GGUF file, as float32, with axes in NumPy's order.
 
-    Raises ValueError with the file and the reason if it cannot be read: all sizes and positions are
-    compared with the file before an array is made.
+    All sizes and positions are compared with the file before an array is made. Raises ValueError
+    with the name of the file and the reason if it cannot be read.
     """
     path = Path(path)
     metadata, places, reader = _opened(path, _content(path, mmap.ACCESS_READ))
@@ -67,7 +68,7 @@ def read(path):
 
 
 def mapped(path):
-    """Return the same as `read`, but keep matrices of the kinds Q4_1 and Q8_0 as `QuantizedMatrix`.
+    """Read a file like `read`, but keep matrices of the kinds Q4_1 and Q8_0 as `QuantizedMatrix`.
 
     Their bytes are read from the file on first use, and stay in the system's cache of the file.
     Everything else is float32. Errors are as in `read`.
@@ -88,7 +89,7 @@ def mapped(path):
 
 
 def _content(path, access):
-    """Return the bytes of a file: its pages, or a copy where it cannot be mapped (in a browser)."""
+    """Return the bytes of a file, mapped into memory or, where this is impossible, as a copy."""
     with open(path, "rb") as file:
         if not file.read(1):
             _broken(path, "it is empty")
@@ -208,7 +209,7 @@ class _Reader:
         return self.bytes(self.number("Q")).decode("utf-8", errors="replace")
 
     def strings(self, n):
-        """The same for a list: a vocabulary has tens of thousands, so each must be quick."""
+        """Return a list of texts. A vocabulary has tens of thousands, so each must be quick."""
         found, content, at, end = [], self.content, self.at, len(self.content)
         for _ in range(n):
             if at + 8 > end:
@@ -267,7 +268,7 @@ ALIGNMENTS = {2**i for i in range(MAX_ALIGNMENT.bit_length())}
 
 
 def _short(value):
-    """Shorten a value of the file for a message: a broken name may have a million letters."""
+    """Shorten a value of the file for a message, because a broken name may be very long."""
     text = repr(value)
     return text if len(text) <= 100 else text[:100] + " …"
 
@@ -294,7 +295,7 @@ def _q4_0(raw):
 
 
 def _fifth_bits(raw):
-    """Return 32 bits of each block, times 16."""
+    """Return 32 bits of each block, times 16, as the fifth bits of its numbers."""
     return np.unpackbits(raw, axis=1, bitorder="little") << 4
 
 

@@ -28,8 +28,8 @@ class GPT(nn.Module):
 
     Initial weights are normal with standard deviation 0.02 √(768/d_model), times 1/√(2 num_layers)
     for maps whose output is added to x. With d_model = 768, these are the initial weights of GPT-2.
-    A narrow model with the same 0.02 would start with scores that are almost zero, and learn
-    slowly. Dropout acts on the attention weights and before each sum.
+    A narrow model with 0.02 would start with scores that are almost zero, and would learn slowly.
+    Dropout acts on the attention weights and before each sum.
 
     Args:
         vocab_size   number of tokens V
@@ -130,10 +130,9 @@ class GPT(nn.Module):
 
 
 def init_weights(model, d_model, rng, num_layers=None):
-    """Initialize matrices from a normal distribution with standard deviation 0.02 √(768/d_model),
-    and biases to zero.
+    """Initialize matrices as normal with deviation 0.02 √(768/d_model), and biases as zero.
 
-    Given num_layers L, the matrices whose output is added to x are smaller by 1/√(2 L).
+    If num_layers = L is given, the matrices whose output is added to x are multiplied by 1/√(2 L).
     """
     rng, std = generator(rng), 0.02 * math.sqrt(768 / d_model)
     for name, p in model.named_parameters():

@@ -10,8 +10,8 @@ from tinyattn.nn.validation import check_sizes
 
 
 class GravNetBlock(Module):
-    """A block that appends the event mean to each hit, then applies three dense layers, GravNet and
-    batch norm.
+    """A block: append the event mean to each hit, then three dense layers, GravNet and batch
+    norm.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class GravNetBlock(Module):
         self.norm = BatchNorm1d(out_features)
 
     def forward(self, x, batch, cloud):
-        """[N, out_features];   x [N, in_features], batch as in `GravNetModel`.
+        """Return [N, out_features];   x [N, in_features], batch as in `GravNetModel`.
 
         cloud [N] is the event of each hit, counted from 0 without gaps; None for one event.
         """

@@ -207,7 +207,7 @@ class Llama(nn.Module):
         kind = file.entry("general.architecture", str)
         if kind != "llama":
             raise ValueError(
-                f"Llama.from_gguf: {file.path} contains a model of kind {kind!r}, not llama"
+                f"Llama.from_gguf: {file.path} contains a model of kind {kind!r}, not of kind llama"
             )
         num_heads = file.entry("llama.attention.head_count", int)
         num_kv_heads = file.entry("llama.attention.head_count_kv", int, num_heads)

@@ -18,14 +18,12 @@ FAR = 1e6  # Å: distance of the dummy atom
 
 
 def near_first(D, mask):
-    """Return softmax(-D) over the atoms of each row: nearer atoms have more weight, and each row
-    sums to 1.
-    """
+    """Return softmax(-D) along each row, which gives nearer atoms more weight."""
     return F.softmax(np.where(mask[:, None, :], -D, -np.inf))
 
 
 def exponential(D, mask):
-    """Return exp(-D): the weight of a pair does not depend on other atoms."""
+    """Return exp(-D), where the weight of a pair does not depend on other atoms."""
     return np.where(mask[:, None, :], np.exp(-D), 0)
 
 
@@ -33,7 +31,7 @@ G = {"softmax": near_first, "exp": exponential}
 
 
 class MoleculeAttention(nn.Module):
-    """A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj,   y = A V W_oᵀ + b, in each of H heads.
+    """An attention with H heads, A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj,  y = A V W_oᵀ + b.
 
     The last two terms are the same for all heads and layers, and are given as one matrix,
     `geometry`.
@@ -45,7 +43,9 @@ class MoleculeAttention(nn.Module):
         self.in_proj, self.out_proj = nn.Linear(d, 3 * d, rng=rng), nn.Linear(d, d, rng=rng)
 
     def forward(self, x, geometry, mask):
-        """x [B, N, d], geometry λ_d g(D) + λ_g Adj [B, 1, N, N], mask [B, N]; y [B, N, d]."""
+        """Return y [B, N, d];   x [B, N, d], geometry λ_d g(D) + λ_g Adj [B, 1, N, N], mask [B,
+        N].
+        """
         q, k, v = self._heads(x)
         y = np.matmul(geometry, v)
         if self.share:
@@ -55,7 +55,7 @@ class MoleculeAttention(nn.Module):
         return self.out_proj(np.reshape(y, x.shape))
 
     def weights(self, x, geometry, mask):
-        """A [B, H, N, N]."""
+        """Return the weights A [B, H, N, N]."""
         q, k, _ = self._heads(x)
         return self.share * F.attention_weights(q, k, mask[:, None, None, :]) + geometry
 
@@ -66,7 +66,7 @@ class MoleculeAttention(nn.Module):
 
 
 class MoleculeAttentionLayer(nn.Module):
-    """x ← x + Attention(norm x),   x ← x + W₂ relu(W₁ norm x)."""
+    """A layer, x ← x + Attention(norm x), then x ← x + W₂ relu(W₁ norm x)."""
 
     def __init__(self, d, num_heads, share, dropout, rng):
         check_sizes(self, d=d, num_heads=num_heads)
@@ -76,7 +76,7 @@ class MoleculeAttentionLayer(nn.Module):
         self.dropout = nn.Dropout(dropout, rng)
 
     def forward(self, x, geometry, mask):
-        """The new x [B, N, d];   x [B, N, d], geometry [B, 1, N, N], mask [B, N]."""
+        """Return the new x [B, N, d];   x [B, N, d], geometry [B, 1, N, N], mask [B, N]."""
         x = x + self.dropout(self.attention(self.norm1(x), geometry, mask))
         return x + self.dropout(self.feed_forward(self.norm2(x)))
 
@@ -88,8 +88,8 @@ class MoleculeAttentionTransformer(nn.Module):
         y = mean(norm x) Wᵀ + b                              the mean over the atoms
 
     One dummy atom with a trained vector is added, without bonds and 10⁶ Å from all atoms and from
-    itself. In the paper's formula, Adj is not divided by the row sums, but its code divides, as
-    here. In the paper, dropout acts on A, and here on the terms that are added to x.
+    itself. Adj is divided by the row sums, as in the paper's code but not in its formula. Dropout
+    acts on the terms that are added to x, while in the paper it acts on A.
 
     Args:
         features     number of features of an atom
@@ -180,7 +180,7 @@ class MoleculeAttentionTransformer(nn.Module):
         return maps
 
     def _start(self, atoms, distances, bonds, mask):
-        """x [B, 1 + N, d], λ_d g(D) + λ_g Adj [B, 1, 1 + N, 1 + N] and the mask, with the dummy."""
+        """Return x [B, 1 + N, d], geometry [B, 1, 1 + N, 1 + N] and mask, with the dummy atom."""
         bonds, mask = _check_molecules(atoms, distances, bonds, mask)
         B, N = mask.shape
         # padding may contain anything, even nan

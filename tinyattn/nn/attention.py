@@ -21,9 +21,9 @@ class MultiheadAttention(Module):
         out = [head_1, …, head_H] W_oᵀ + b_o
 
     W_q, W_k and W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim]. If kdim or
-    vdim is given, they are q_proj_weight, k_proj_weight and v_proj_weight instead. Names, layouts
-    and initial values are the same as in torch.nn.MultiheadAttention, so its state_dict can be
-    loaded.
+    vdim is given, W_q, W_k and W_v are q_proj_weight, k_proj_weight and v_proj_weight. Names,
+    layouts and initial values are the same as in torch.nn.MultiheadAttention, so its state_dict can
+    be loaded.
 
     Args:
         embed_dim   number of features of the queries and of the output, a multiple of num_heads
@@ -146,9 +146,7 @@ class MultiheadAttention(Module):
         return one and not (need_weights or drop) and impl == "auto" and cache is None
 
     def _heads(self, q, k, v, cache, causal):
-        """Return queries, keys and values of each head [B, H, T or S, d], and mask and causal of a
-        cache.
-        """
+        """Return queries, keys and values of each head [B, H, T or S, d], with mask and causal."""
         if cache is None:
             return *(self._split(x) for x in self._project(q, k, v)), None, causal
         if q.ndim != 3:
@@ -172,7 +170,7 @@ class MultiheadAttention(Module):
         return [F.linear(x, *m) for x, m in zip((q, k, v), self._maps(), strict=True)]
 
     def _maps(self):
-        """(weight, bias) for queries, keys and values."""
+        """Return (weight, bias) for queries, for keys and for values."""
         W, b = self.in_proj_weight, self.in_proj_bias
         if W is None:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)

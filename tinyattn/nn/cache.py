@@ -54,8 +54,8 @@ class KeyValueCache:
             d_v     number of features of a value; None: d
 
         Returns:
-            (k, v, lengths before the call). Write the new keys and values of row b from k[b, :,
-            lengths[b]] and v[b, :, lengths[b]] on
+            (k, v, lengths before the call). Write the new keys and values of row b into k[b, :] and
+            v[b, :], starting at position lengths[b]
         """
         (B, *H, T, d), d_v = shape, shape[-1] if d_v is None else d_v
         if self.k is not None and (*H, d, d_v) != self._sizes():
@@ -71,7 +71,7 @@ class KeyValueCache:
                 "new cache for each batch, or select rows with .rows(index)"
             )
         S = self.longest + T
-        # double the room, because otherwise all tokens are copied for each new one
+        # double the room, because otherwise every new token would copy all earlier ones
         if self.k is None or self.k.shape[-2] < S:
             room = S if self.k is None else max(S, 2 * self.k.shape[-2])
             self.k, self.v = (
@@ -132,10 +132,10 @@ class KeyValueCache:
         return self
 
     def rows(self, index):
-        """Return the cache of some of the sequences.
+        """Return a cache with the given rows only.
 
         Args:
-            index   indices of the sequences [B'], some of which may be omitted or repeated
+            index   indices of the sequences [B'], which may be omitted or repeated
         """
         if self.k is None:
             return self
@@ -152,7 +152,7 @@ class KeyValueCache:
         self.shortest = int(lengths.min(initial=self.longest))
 
     def _sizes(self):
-        """(heads, features of a key, features of a value)"""
+        """Return (heads, features of a key, features of a value)."""
         return *self.k.shape[1:-2], self.k.shape[-1], self.v.shape[-1]
 
     def _widened(self, old, shape, dtype):
@@ -204,7 +204,7 @@ def _alike(a, b):
 class CrossAttentionCache:
     """A cache of the keys and values of a memory that does not change.
 
-    The first call computes them.
+    The first call of `get_or_compute` computes them.
     """
 
     def __init__(self):
@@ -221,7 +221,7 @@ class CrossAttentionCache:
         return self.k, self.v
 
     def rows(self, index):
-        """Return the cache of some of the sequences.
+        """Return a cache with the given rows only.
 
         Args:
             index   indices of the sequences [B']

@@ -1,4 +1,4 @@
-"""Modules that only hold other modules, or do nothing."""
+"""Modules that hold other modules, and one that does nothing."""
 
 from tinyattn.engine.convert import as_tensor
 from tinyattn.nn.module import Module
@@ -8,8 +8,8 @@ class Identity(Module):
     """A layer that returns its input, y = x, as a placeholder for another layer.
 
     Args:
-        arguments   any arguments, which are ignored, so that this class can replace another one
-        options     any keyword arguments, likewise
+        arguments   any arguments; they are ignored, so that this class can replace another one
+        options     any keyword arguments, which are ignored too
     """
 
     def __init__(self, *arguments, **options):
@@ -74,7 +74,7 @@ class Sequential(Module):
         return self
 
     def insert(self, i, module):
-        """Put `module` before number `i`. The modules after it get new names."""
+        """Insert `module` before number `i`. The modules after it get new names."""
         _check_module(self, i, module)
         modules = list(self.children())
         modules.insert(i, module)
@@ -82,7 +82,7 @@ class Sequential(Module):
             setattr(self, str(k), m)
 
     def __add__(self, others):
-        """Return a new container with the modules of both."""
+        """Return a new container with the modules of both operands."""
         return type(self)([*self, *others])
 
 

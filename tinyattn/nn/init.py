@@ -213,7 +213,7 @@ GAINS = {
 
 
 def calculate_gain(nonlinearity, param=None):
-    """Return the factor for weights before a nonlinearity that keeps the variance.
+    """Return the factor for weights that makes the next nonlinearity keep the variance.
 
     Args:
         nonlinearity   its name, such as "relu" or "tanh"
@@ -307,7 +307,7 @@ class SkipInit(np.random.Generator):
         super().__init__(np.random.PCG64())
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        """Return NaN instead of uniform numbers.
+        """Return NaN in place of uniform numbers.
 
         Args:
             low    ignored

@@ -12,8 +12,9 @@ from tinyattn.nn.summary import Summary, tree
 
 
 class StateError(KeyError):
-    """An error for saved values that do not fit, which unlike a plain KeyError shows its message
-    line by line.
+    """An error for saved values that do not fit.
+
+    Unlike a plain KeyError, it shows its message line by line.
     """
 
     def __str__(self):
@@ -95,7 +96,7 @@ class Module(torch_hints.ModuleTorchNames):
             )
         super().__setattr__(name, value)
 
-    # ---- what is inside
+    # ---- parts
 
     def named_children(self):
         """Yield (attribute name, module) for the modules directly inside."""
@@ -131,7 +132,7 @@ class Module(torch_hints.ModuleTorchNames):
         return (m for _, m in self.named_modules())
 
     def _named_tensors(self, kind):
-        """Return all (name, tensor) pairs, with both names of a tensor that is used twice."""
+        """Return all (name, tensor) pairs. A tensor that is used twice appears under both names."""
 
         def visit(module, prefix):
             for name, value in vars(module).items():
@@ -235,7 +236,8 @@ class Module(torch_hints.ModuleTorchNames):
             p.grad = None
 
     def apply(self, f):
-        """Call a function with every module inside and then with this module, which is returned.
+        """Call a function with every module inside and then with this module, and return this
+        module.
 
             model.apply(lambda m: nn.init.zeros_(m.bias) if isinstance(m, nn.Linear) else None)
 
@@ -300,7 +302,7 @@ def _refuse_container(module, name, value):
 
 
 def _keep_kind(module, name, value):
-    """Refuse a value that would silently replace a parameter or buffer, except for None."""
+    """Refuse a value, other than None, that would silently replace a parameter or buffer."""
     old = vars(module).get(name)
     kind = next((k for k in SAVED_KINDS if isinstance(old, k)), None)
     if kind is not None and value is not None and not isinstance(value, kind):

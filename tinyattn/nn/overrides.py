@@ -1,4 +1,4 @@
-"""Detect whether a layer was changed: made a subclass, or one of its methods replaced.
+"""Detect whether a layer was changed, by a subclass or by replacing one of its methods.
 
 Only a layer's `forward` defines its result. Code that computes the result in another, faster way
 may do so only for an unchanged layer, and calls `describe_override` first. Examples are
@@ -30,7 +30,7 @@ def describe_override(module):
 
 
 def describe_class_override(cls):
-    """Return the same for all modules of the class `cls`."""
+    """Return how the class `cls` differs, as `describe_override` does for one module."""
     if not _is_library_class(cls):
         base = next(c for c in cls.__mro__ if _is_library_class(c))
         return f"is a {cls.__name__}, a subclass of {base.__name__}"
@@ -42,7 +42,7 @@ def describe_class_override(cls):
 
 
 def describe_object_override(module):
-    """Return the same for this `module` alone, if a method was set on it."""
+    """Return how this `module` differs from its class if a method was set on it, otherwise None."""
     cls = type(module)
     if _methods(cls).isdisjoint(vars(module)):
         return None
@@ -51,8 +51,8 @@ def describe_object_override(module):
 
 
 def is_user_module(cls):
-    """Return whether the class `cls` was written outside tinyattn and derives directly from
-    `Module`.
+    """Return whether the class `cls` derives directly from `Module` and was written outside
+    tinyattn.
     """
     return not _is_library_class(cls) and next(filter(_is_library_class, cls.__mro__)) is Module
 

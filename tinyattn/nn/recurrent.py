@@ -89,9 +89,11 @@ class _Cell(Module):
         self.bias_hh = uniform_parameter((rows,), bound, rng) if bias else None
 
     def forward(self, x, state=None):
-        """The next state, h [B, H] or for an LSTM (h, c);   x [B, D], state as returned, or None.
+        """Return the next state, which is h [B, H] or, for an LSTM, (h, c).
 
-        Raises ValueError for other shapes, TypeError for integers or a state of another form.
+        x is [B, D]. The state is one that the cell returned, or None for zeros.
+
+        Raises ValueError for other shapes, and TypeError for integers or a state of another form.
         """
         name = type(self).__name__
         x = _check_float_input(name, x, ("B", "D"), self.input_size)
@@ -143,7 +145,7 @@ class GRUCell(_Cell):
         impl          implementation: "sums", "numpy", "kernel" or "auto"
         rng           seed or numpy.random.Generator for the initial values
 
-    Source: `ops.recurrent.gru_step`; slide H20 (its z is 1 - z here, as in PyTorch).
+    Source: `ops.recurrent.gru_step`; slide H20, whose z is 1 - z here, as in PyTorch.
     """
 
     cell = recurrent.GRU
@@ -219,7 +221,9 @@ class _Recurrent(Module):
                 setattr(self, f"{part}_l{layer}{suffix}", uniform_parameter(shape, bound, rng))
 
     def _places(self):
-        """Return (layer, suffix of its names) in the order of the states."""
+        """Return (number of the layer, suffix of its parameter names) in the order of the
+        states.
+        """
         directions = ("", "_reverse") if self.bidirectional else ("",)
         return [(layer, suffix) for layer in range(self.num_layers) for suffix in directions]
 
@@ -228,12 +232,13 @@ class _Recurrent(Module):
         return [getattr(self, f"{part}_l{layer}{suffix}", None) for part in parts]
 
     def forward(self, x, state=None, lengths=None):
-        """(y [B, T, H · directions], last state [layers · directions, B, H], for an LSTM (h, c)).
+        """Return y [B, T, H · directions] and the last state [layers · directions, B, H].
 
-        x [B, T, D], state as returned or None (zeros), lengths [B] or None (all T).
+        The state of an LSTM is (h, c). x is [B, T, D], state is one that the layer returned or None
+        (zeros), and lengths is [B] or None (all T).
 
-        Raises ValueError for other shapes and lengths, TypeError for integers or a state of another
-        form.
+        Raises ValueError for other shapes and lengths, and TypeError for integers or a state of
+        another form.
         """
         name, places = type(self).__name__, self._places()
         x = _check_float_input(name, x, ("B", "T", "D"), self.input_size)
@@ -255,7 +260,7 @@ class _Recurrent(Module):
             )
             outputs.append(y)
             last.append(end)
-            # all directions of the layer are done
+            # all directions of this layer have been computed
             if i + 1 == len(places) or places[i + 1][0] > layer:
                 x = np.concatenate(outputs, axis=-1) if len(outputs) > 1 else outputs[0]
                 outputs = []

@@ -3,8 +3,7 @@
 If the rows are permuted, the output of equivariant layers (SAB, ISAB) is permuted in the same way,
 and the output of pooling layers (PMA, DeepSets) does not change. Sets of different size are padded
 and masked, where True means "is an element". The mask is [B, N] for pooling layers and [B, 1, N]
-for equivariant ones. The letters are the same as in Lee et al. 2019, except that n is N and the
-number of inducing points is m.
+for equivariant ones. The letters follow Lee et al. 2019, with N elements and m inducing points.
 """
 
 import numpy as np

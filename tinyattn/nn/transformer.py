@@ -24,9 +24,10 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
 class _Layer(Module):
-    """Attentions, then the same two-layer network for each position, with residual sums and norms.
+    """The common part of both layers: attentions, then a two-layer network for each position.
 
-    One norm and one dropout belong to each attention, the last ones to the network.
+    Each part has a residual sum, a norm and a dropout. The last norm and dropout belong to the
+    network.
     """
 
     attentions = ()  # names of the attention layers, in order
@@ -49,7 +50,7 @@ class _Layer(Module):
                 f"{type(self).__name__}: activation must be a function or one of "
                 f"{', '.join(ACTIVATIONS)}, got {activation!r}"
             )
-        # None: the default generator at run time
+        # None stands for the default generator at run time
         of_dropout = None if rng is None else generator(rng)
         rng, parts = of_dropout or generator(), range(1, len(self.attentions) + 2)
         for name in self.attentions:
@@ -70,7 +71,7 @@ class _Layer(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
     def _residual(self, x, norm, dropout, part, *options):
-        """Return x + part(x), normalized before (norm_first) or after."""
+        """Return x + part(x), with the norm before the part (norm_first) or after the sum."""
         if self.norm_first:
             return x + dropout(part(norm(x), *options))
         return norm(x + dropout(part(x, *options)))

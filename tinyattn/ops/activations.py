@@ -21,8 +21,8 @@ def relu(x):
 def _where_positive(g, y):
     """Return g where y > 0, otherwise 0 (also where g is inf or nan).
 
-    np.where branches at every element, and the processor's guess of the branch is wrong half of the
-    time. A mask of 1...1 or 0...0 therefore keeps or clears the bits of g.
+    np.where branches at every element, and the processor's prediction of the branch is wrong half
+    of the time. So a mask of 1...1 or 0...0 keeps or clears the bits of g instead.
     """
     if type(g) is not np.ndarray or g.dtype not in (np.float32, np.float64):
         return np.where(y > 0, g, 0)
@@ -40,8 +40,9 @@ relu.defvjp(lambda g, y, x: _where_positive(g, y))
 def sigmoid(x):
     """y = 1 / (1 + e⁻ˣ) = eˣ / (1 + eˣ);   x̄ = ȳ y (1 - y).
 
-    The form whose exponent is not positive is used, because it never overflows, and for very
-    negative x it returns eˣ instead of 0. Both forms in one: exp(min(x, 0)) / (1 + exp(-|x|)).
+    Of the two forms, the one whose exponent is not positive is used, because it never overflows,
+    and for very negative x it returns eˣ instead of 0. exp(min(x, 0)) / (1 + exp(-|x|)) is both
+    forms in one.
     """
     return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
 
@@ -69,8 +70,8 @@ erf.defvjp(lambda g, y, x: g * np.exp(-x * x) * TWO_OVER_ROOT_PI)
 
 @operation("gelu", work=lambda x, tanh: x.size)
 def gelu(x, tanh):
-    """x Φ(x), with Φ the normal distribution function; if `tanh` is True, its approximation by
-    tanh.
+    """y = x Φ(x) with the normal distribution function Φ, approximated by tanh if `tanh` is
+    True.
     """
     if tanh:
         return 0.5 * x * (1 + np.tanh(ROOT_TWO_OVER_PI * (x + 0.044715 * x * x * x)))

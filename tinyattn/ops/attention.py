@@ -26,7 +26,7 @@ def attention_softmax(scores):
     its gradient stay 0 even if another score of the query is nan.
     """
     # Subtracting the largest score of each query changes nothing, but keeps exp from overflowing.
-    # If the largest is -inf, subtracting 0 instead avoids -inf - -inf = nan.
+    # If this score is -inf, 0 is subtracted instead, because -inf - -inf would be nan.
     highest = np.fmax.reduce(scores, axis=-1, keepdims=True, initial=-np.inf)
     e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
     total = e.sum(axis=-1, keepdims=True)
@@ -54,7 +54,7 @@ def attention_weights(q, k, bias, mask, causal, scale):
 
 
 def _number_of_scores(q, k, v, bias, mask, causal, scale):
-    """Return T·S of all heads, or 0 for few queries, because the kernel processes 64 together."""
+    """Return T·S summed over heads, or 0 for few queries, because the kernel takes 64 at a time."""
     (*lead, T, _), S = q.shape, k.shape[-2]
     if T < LEAST_QUERIES:
         return 0
@@ -96,7 +96,7 @@ def crop_future_keys(T, k, v, mask, bias):
 
 
 def zero_masked_keys(k, v, mask):
-    """Return k and v with zeros for keys that no query may attend to, if these hold nan or
+    """Return k and v with zeros at keys that no query may attend to, if these contain nan or
     infinity.
     """
     unseen = ~np.any(to_array(mask), axis=-2 if mask.ndim > 1 else ())  # [..., S]
@@ -149,7 +149,7 @@ split_heads.defvjp(lambda g, y, x, heads: join_heads(g))
 
 
 def _packed_scores(x, bias, mask, causal, heads):
-    """Return the number of scores, or 0 if a hidden key may be nan, a special case."""
+    """Return the number of scores, or 0 in the special case that a hidden key may be nan."""
     *lead, T, features = x.shape
     one_dtype = bias is None or bias.dtype == x.dtype
     plain = mask is None or np.isfinite(np.sum(to_array(x)))
@@ -159,7 +159,7 @@ def _packed_scores(x, bias, mask, causal, heads):
 
 @operation("packed_self_attention", work=_packed_scores, second_order=False)
 def packed_self_attention(x, bias, mask, causal, heads):
-    """Attention with queries, keys and values in one array x [..., T, 3·H·d].
+    """Compute attention with queries, keys and values in one array x [..., T, 3·H·d].
 
     y [..., T, H·d] contains the heads side by side. The kernel returns the three gradients in one
     array, which is the form that the projection before it needs.
@@ -193,7 +193,7 @@ packed_self_attention.implement("kernel", _packed_kernel, _packed_kernel_backwar
 
 
 def _heads(x, heads):
-    """Views [..., H, T, d] of the three thirds of x [..., T, 3·H·d]."""
+    """Return views [..., H, T, d] of the three thirds of x [..., T, 3·H·d]."""
     *lead, T, wide = x.shape
     x = x.reshape(*lead, T, 3, heads, wide // 3 // heads)
     return [np.swapaxes(x[..., i, :, :], -3, -2) for i in range(3)]

@@ -43,13 +43,13 @@ FLOATS = np.dtype(np.float32), np.dtype(np.float64)  # the dtypes that kernels c
 
 
 class Entry(NamedTuple):
-    """A line of the table: the implementations, and the threshold at which "auto" selects the
+    """A line of the table: the implementations, and the work from which "auto" selects the
     kernel.
     """
 
     names: tuple  # names of the implementations
     least: float  # amount of work from which the kernel is faster than NumPy
-    unit: str  # unit of the work
+    unit: str  # the unit in which `least` counts the work
 
 
 # The number at the end of a line tells how many times as fast as NumPy the kernel was with this
@@ -84,8 +84,7 @@ IMPLEMENTATIONS = {
     "squared_distances": Entry(NO_SUMS, 2**13, "differences N·K·S"),  # 2.6
     "pair_sums": Entry(NO_SUMS, 2**13, "sums N·K·F"),  # 1.6
     # operations that choose the implementation themselves
-    # the same as attention
-    "packed_self_attention": Entry(NO_SUMS, 2**14, "scores, T·T of all heads"),
+    "packed_self_attention": Entry(NO_SUMS, 2**14, "scores, T·T of all heads"),  # as attention
     "softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.5
     "log_softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.5
     "cross_entropy": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
@@ -95,11 +94,11 @@ IMPLEMENTATIONS = {
     "take_rows": Entry(NO_SUMS, 2**17, "numbers"),  # 2.4; with a sixteenth of it 0.9
     "add_rows": Entry(NO_SUMS, 2**12, "numbers"),  # 3.0
     "sum_rows": Entry(NO_SUMS, 2**13, "numbers"),  # 1.2; with a quarter of it 0.8
-    # Products: with more work, NumPy uses its own threads, which keep waiting in a loop when they
-    # are done and slow down the kernels that follow. With less work, it uses one thread.
+    # For products with more work, NumPy uses its own threads. When they are done, they keep waiting
+    # in a loop and slow down the kernels that follow. With less work, NumPy uses one thread.
     "matmul": Entry(NO_SUMS, 2**18, "multiplications"),
     "matvec": Entry(NO_SUMS, 2**17, "multiplications"),  # a few rows times a matrix
-    "quantized_linear": Entry(ALL, 2**12, "multiplications"),  # the matrix has few bits per number
+    "quantized_linear": Entry(ALL, 2**12, "multiplications"),  # by numbers of few bits
     "adam": Entry(NO_SUMS, 2**12, "parameters"),  # 1.8
 }
 
@@ -114,7 +113,7 @@ def select(name, impl, dtype, work):
 
     name   name of the operation, a line of `IMPLEMENTATIONS`
     impl   the requested implementation
-    dtype  dtype of the numbers; only "numpy" accepts others than float32 and float64
+    dtype  dtype of the numbers; only "numpy" accepts dtypes other than float32 and float64
     work   amount of work, in the unit of the table
 
     Without Numba, "kernel" becomes "numpy", with a single warning. Raises ValueError for an
@@ -151,7 +150,7 @@ _mode = _Mode()
 
 @contextmanager
 def array_algebra():
-    """Make "auto" mean "numpy" inside the block, in this thread, so that all small steps are
+    """Make "auto" mean "numpy" inside the block and in this thread, which makes all steps
     visible.
     """
     before = _mode.kernels
@@ -166,8 +165,10 @@ _numba = None  # whether Numba is installed; None: not known yet
 
 
 def have_numba(name):
-    """Return whether kernels can run. The first call imports Numba, or warns that `name` runs
-    without it.
+    """Return whether kernels can run.
+
+    The first call imports Numba. If it is not installed, a warning says that `name` runs without
+    it.
     """
     global _numba
     if _numba is None:
@@ -197,9 +198,9 @@ def operation(name, work, second_order=True):
     implementation that `select` names for the dtype of the first one. `name` can select another
     line of the table, with other implementations.
 
-    `f.implement(impl, forward, backward)` adds an implementation: functions on plain arrays, as in
-    `custom_vjp`. The backward pass must return arrays that were allocated for it. Without a
-    backward pass, forward itself is called with the inputs unchanged.
+    `f.implement(impl, forward, backward)` adds an implementation, which consists of functions on
+    plain arrays, as in `custom_vjp`. The backward pass must return arrays that were allocated for
+    it. Without `backward`, forward is called with the inputs as they are.
     """
 
     def decorate(reference):
@@ -228,7 +229,9 @@ def operation(name, work, second_order=True):
 
 
 def along_rows(x, axis=-1):
-    """Return the work of an operation along an axis: all numbers, or 0 if it is not the last."""
+    """Return the work of an operation along an axis: the size of x, or 0 if the axis is not the
+    last.
+    """
     return x.size if x.ndim and axis in (-1, x.ndim - 1) else 0
 
 
@@ -246,10 +249,10 @@ def custom_vjp(forward, backward, reference=None, name=None):
     where an input has none).
 
     A kernel is not NumPy code, so its backward pass cannot be differentiated again. With a
-    `reference`, the same function composed of operations, the second derivative is the reference's:
-    under `create_graph`, the backward pass computes the reference and its gradients, which are
-    recorded. Without a reference, it raises NotImplementedError with the advice to use
-    impl="numpy", which can be differentiated twice.
+    `reference`, which is the same function composed of operations, it can: under `create_graph`,
+    the backward pass computes the reference and its gradients, and records them. Without a
+    reference, it raises NotImplementedError with the advice to use impl="numpy", which can be
+    differentiated twice.
     """
     op, f = Operation(name or forward.__name__), forward
 
@@ -276,8 +279,10 @@ def custom_vjp(forward, backward, reference=None, name=None):
 
 
 def _through(reference, g, inputs):
-    """Return the recorded gradients of the reference, which have gradients themselves."""
-    # views, so that a tensor that is passed twice gets a gradient for each input
+    """Return the gradients of the reference as recorded Tensors, which can be differentiated
+    again.
+    """
+    # make views, so that a tensor that is passed twice gets a gradient for each input
     inputs = [np.reshape(x, x.shape) if _needs_grad(x) else x for x in inputs]
     targets = {x for x in inputs if _needs_grad(x)}
     found = backward_pass(reference(*inputs), g, create_graph=True, targets=targets)

@@ -42,13 +42,13 @@ def copysign(a, b):
 
 @implements(np.fmax)
 def fmax(a, b):
-    """y = max(a, b); where one of them is nan, y is the other one."""
+    """y = max(a, b), where nan is ignored if the other number is not nan."""
     return where(np.isnan(to_array(a)), b, where(np.isnan(to_array(b)), a, np.maximum(a, b)))
 
 
 @implements(np.fmin)
 def fmin(a, b):
-    """y = min(a, b); where one of them is nan, y is the other one."""
+    """y = min(a, b), where nan is ignored if the other number is not nan."""
     return where(np.isnan(to_array(a)), b, where(np.isnan(to_array(b)), a, np.minimum(a, b)))
 
 
@@ -99,34 +99,34 @@ def _without_nan(x, value):
 
 @implements(np.nansum)
 def nansum(a, axis=None, *, keepdims=False):
-    """y = Σ x over the elements that are not nan."""
+    """Return the sum of the elements that are not nan."""
     return reduce.sum(_without_nan(a, 0), axis, keepdims)
 
 
 @implements(np.nanmean)
 def nanmean(a, axis=None, *, keepdims=False):
-    """y = mean of the elements that are not nan (nan if there are none)."""
+    """Return the mean of the elements that are not nan, or nan if there are none."""
     count = np.sum(~np.isnan(to_array(a)), axis=axis, keepdims=keepdims, dtype=a.dtype)
     return reduce.sum(_without_nan(a, 0), axis, keepdims) / count
 
 
 @implements(np.nanmax)
 def nanmax(a, axis=None, *, keepdims=False):
-    """y = max of the elements that are not nan."""
+    """Return the largest element that is not nan."""
     y = reduce.max(_without_nan(a, -np.inf), axis, keepdims)
     return where(np.isnan(np.nanmax(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.nanmin)
 def nanmin(a, axis=None, *, keepdims=False):
-    """y = min of the elements that are not nan."""
+    """Return the smallest element that is not nan."""
     y = reduce.min(_without_nan(a, np.inf), axis, keepdims)
     return where(np.isnan(np.nanmin(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.quantile)
 def quantile(a, q, axis=None, *, keepdims=False):
-    """Return the number below which a fraction q of all numbers lies.
+    """Return the number below which a fraction q of all numbers is found.
 
     y = (1 - w) x₍ᵢ₎ + w x₍ᵢ₊₁₎ of the sorted numbers, with i + w = q (n - 1). q is one number in
     [0, 1]. The result is nan if any of the numbers is nan.
@@ -170,7 +170,7 @@ def median(a, axis=None, *, keepdims=False):
 
 @implements(np.trapezoid)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """Integrate y dx by straight lines between the points."""
+    """Integrate y over x, with straight lines between the points (the trapezoidal rule)."""
     n = np.shape(y)[axis]
     middle = (take(y, np.arange(1, n), axis) + take(y, np.arange(n - 1), axis)) / 2
     if x is None:
@@ -191,7 +191,7 @@ def cov(m, *, rowvar=True, ddof=1):
 
 @implements(np.trace)
 def trace(x, offset=0, axis1=0, axis2=1):
-    """y = Σ x[i, i + offset], the sum of a diagonal of the two axes."""
+    """Return Σ x[i, i + offset], the sum of a diagonal of the two axes."""
     return reduce.sum(shape.diagonal(x, offset, axis1, axis2), -1)
 
 
@@ -218,9 +218,9 @@ def vecmat(a, b):
 
 @implements(np.cross, np.linalg.cross)
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    """y = a × b, for vectors of three along axisa of a and axisb of b, placed along axisc of y.
+    """Return the cross product of vectors of length 3, along axisa of a, axisb of b and axisc of y.
 
-    axis replaces all three. Raises ValueError for vectors of another length.
+    `axis` sets all three at once. Raises ValueError for vectors of another length.
     """
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     if np.shape(a)[axisa] != 3 or np.shape(b)[axisb] != 3:
@@ -234,7 +234,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 @implements(np.bincount)
 def bincount(x, weights=None, minlength=0):
-    """y_n = number of elements of x that are n, or the sum of their weights."""
+    """Count the elements of x that are n, for each n, or sum their weights."""
     ids = to_array(x)
     if weights is None:
         return Tensor(np.bincount(ids, minlength=minlength))
@@ -249,8 +249,9 @@ def bincount(x, weights=None, minlength=0):
 
 @implements(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    """Return the counts in each bin, or sums of weights, and the edges of the bins, without
-    gradient.
+    """Return the counts (or the sums of weights) in each bin and the edges of the bins.
+
+    They have no gradient.
 
     Raises TypeError for weights that require a gradient. For these, write
     np.bincount(np.digitize(x, bins), w).
@@ -268,7 +269,7 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True
 ):
-    """Return each number once, in ascending order, with ȳ for the first of equal numbers."""
+    """Return each number once, in ascending order. Of equal numbers, the first receives ȳ."""
     _, index, *more = np.unique(
         to_array(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan
     )
@@ -279,7 +280,10 @@ def unique(
 
 @implements(np.convolve)
 def convolve(a, v, mode="full"):
-    """yₖ = Σᵢ aᵢ vₖ₋ᵢ; mode "full", "same" (the middle of it) or "valid" (no edges)."""
+    """Convolve two vectors, yₖ = Σᵢ aᵢ vₖ₋ᵢ.
+
+    `mode` is "full", "same" (the middle part) or "valid" (only full overlap).
+    """
     n, m = len(a), len(v)
     products = np.reshape(a, (-1, 1)) * np.reshape(v, (1, -1))
     place = np.add.outer(np.arange(n), np.arange(m))  # aᵢ vⱼ belongs to yᵢ₊ⱼ
@@ -292,7 +296,7 @@ def convolve(a, v, mode="full"):
 
 @implements(np.correlate)
 def correlate(a, v, mode="valid"):
-    """yₖ = Σᵢ aᵢ₊ₖ vᵢ, the product with the other operand shifted."""
+    """Correlate two vectors, yₖ = Σᵢ aᵢ₊ₖ vᵢ."""
     if len(v) > len(a):
         return np.flip(correlate(v, a, mode))
     return convolve(a, np.flip(v), mode)
@@ -300,7 +304,7 @@ def correlate(a, v, mode="valid"):
 
 @implements(np.polyval)
 def polyval(p, x):
-    """y = p₀ xⁿ⁻¹ + … + pₙ₋₁, by Horner's rule."""
+    """Evaluate the polynomial p₀ xⁿ⁻¹ + … + pₙ₋₁ by Horner's rule."""
     y = 0 * x
     for i in range(len(p)):
         y = y * x + p[i]
@@ -309,7 +313,7 @@ def polyval(p, x):
 
 @implements(np.linalg.multi_dot)
 def multi_dot(arrays):
-    """A B C …, from left to right."""
+    """Multiply several matrices, A B C …, from left to right."""
     y = arrays[0]
     for a in arrays[1:]:
         y = linalg.matmul(y, a)
@@ -318,7 +322,7 @@ def multi_dot(arrays):
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a, n):
-    """Aⁿ by repeated products, where n may be negative."""
+    """Return Aⁿ by repeated products. n may be negative."""
     if n == 0:
         return Tensor(np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
     if n < 0:
@@ -331,7 +335,7 @@ def matrix_power(a, n):
 
 @implements(np.linalg.vector_norm)
 def vector_norm(x, axis=None, keepdims=False, ord=2):
-    """The norm of all elements, or along an axis."""
+    """Return the norm of all elements, or of the vectors along an axis."""
     if axis is None and x.ndim != 1:
         y = linalg.norm(np.reshape(x, -1), ord)
         return np.reshape(y, (1,) * x.ndim) if keepdims else y
@@ -373,7 +377,7 @@ def rollaxis(a, axis, start=0):
 
 @implements(np.full_like)
 def full_like(a, fill_value, dtype=None, *, shape=None):
-    """Return an array of the shape of a, filled with fill_value, whose gradient is the sum of ȳ."""
+    """Return an array in the shape of a, filled with fill_value, which receives the sum of ȳ."""
     like = np.empty_like(to_array(a), dtype=dtype, shape=shape)
     if not isinstance(fill_value, Tensor):
         return Tensor(np.full_like(like, to_array(fill_value)))
@@ -418,14 +422,14 @@ def meshgrid(*xi, indexing="xy"):
 
 @implements(np.delete)
 def delete(x, obj, axis=None):
-    """Remove the elements (or slices along `axis`) with the given indices."""
+    """Return a copy of x without the elements (or slices along `axis`) at the given indices."""
     n = x.size if axis is None else x.shape[axis]
     return take(x, np.delete(np.arange(n), to_array(obj)), axis)
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x, window_shape, axis=None):
-    """Return all windows of a given length along axes, with window positions as new last axes."""
+    """Return all windows of a given shape, with the positions inside a window as new last axes."""
     lengths = (window_shape,) if np.ndim(window_shape) == 0 else tuple(window_shape)
     axes = reduce.axes_of(x, axis)
     if len(lengths) != len(axes):

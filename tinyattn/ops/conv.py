@@ -125,12 +125,12 @@ convolution.implement("kernel", _kernel, _kernel_backward)
 
 
 def table_and_places(lengths, kernel, stride, before, after, dilation):
-    """I[j, i]: the position of x that position j of y sees at place i of the kernel. [P, K]
+    """Return I[j, i], the position of x that output j reads at position i of the kernel. [P, K]
 
-    On each axis, place i of position j is j · stride + i · dilation - before, or -1 where this is
-    outside of x. Several axes are counted as one, the last axis first (index unrolling, slide
-    KB14). All arguments have one number for each axis, where before and after are the padding. The
-    second result is the number of positions of y on each axis. Slide K03.
+    On each axis, I[j, i] is j · stride + i · dilation - before, or -1 where this is outside of x.
+    Several axes are counted as one, the last axis first (index unrolling, slide KB14). All
+    arguments have one number for each axis, and before and after are the padding. The second result
+    is the number of positions of y on each axis. Slide K03.
     """
     n, flat, inside = len(lengths), 0, True
     counts = positions_of(lengths, kernel, stride, before, after, dilation)

@@ -10,15 +10,15 @@ from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
 MODULES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
 KINDS = {
-    "recorded": "its gradient is known",
-    "no gradient": "gives a Tensor that has none, as comparisons and indices do",
-    "refused": "an error that names it: say x.numpy(), or write it with recorded functions",
-    "plain arrays": "asks no Tensor: it makes arrays, or wants x.numpy()",
+    "recorded": "the result is a Tensor with a gradient",
+    "no gradient": "the result is a Tensor without a gradient, as for comparisons and indices",
+    "refused": "an error names the function. Pass x.numpy(), or use recorded functions",
+    "plain arrays": "the function creates arrays, or needs x.numpy() as its argument",
 }
 
 
 def public_functions():
-    """{name: function} of NumPy and its linear algebra and Fourier transforms."""
+    """Return {name: function} of NumPy, its linear algebra and its Fourier transforms."""
     found, seen = {}, set()
     for prefix, module in MODULES.items():
         for name in sorted(module.__all__):
@@ -30,7 +30,7 @@ def public_functions():
 
 
 def kind_of(f):
-    """Return the kind of a function, one of KINDS."""
+    """Return how a function treats a Tensor, as one of KINDS."""
     if f in HANDLED_FUNCTIONS:
         return "no gradient" if f in NONDIFFERENTIABLE else "recorded"
     return "refused" if asks_tensors(f) else "plain arrays"
@@ -42,7 +42,7 @@ def asks_tensors(f):
 
 
 def table():
-    """{kind: names} of all public functions."""
+    """Return {kind: names} of all public functions of NumPy."""
     found = {kind: [] for kind in KINDS}
     for name, f in public_functions().items():
         found[kind_of(f)].append(name)
@@ -50,7 +50,7 @@ def table():
 
 
 def print_table():
-    """Print the table, with a paragraph for each kind."""
+    """Print the table: a paragraph for each kind of effect, with the names of its functions."""
     for kind, names in table().items():
         print(f"{kind} ({len(names)}): {KINDS[kind]}")
         short = ", ".join(name.removeprefix("np.") for name in names)

@@ -38,7 +38,7 @@ def _over_gaps(e, w, name):
 
 @implements(np.linalg.eigh)
 def eigh(a, UPLO="L"):
-    """(w, V) with A = V diag(w) Vᵀ of a symmetric A: eigenvalues in ascending order, and vectors.
+    """Return (w, V) with A = V diag(w) Vᵀ for a symmetric A, with w in ascending order.
 
     Ā = ½ (S + Sᵀ) with S = V (diag(w̄) + F ∘ Vᵀ V̄) Vᵀ and Fᵢⱼ = 1 / (wⱼ - wᵢ). As in NumPy, only
     the lower triangle of A is read, or the upper one for UPLO="U". The gradient is symmetric.
@@ -76,13 +76,13 @@ _eigh.defvjp(_eigh_rule)
 
 @implements(np.linalg.svd)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
-    """(U, s, Vᵀ) with A = U diag(s) Vᵀ, singular values in descending order.
+    """Return (U, s, Vᵀ) with A = U diag(s) Vᵀ and the singular values s in descending order.
 
     Ā = [U (F ∘ (Uᵀ Ū - Ūᵀ U)) S + (1 - U Uᵀ) Ū S⁻¹] Vᵀ + U diag(s̄) Vᵀ
         + U [S (F ∘ (Vᵀ V̄ - V̄ᵀ V)) Vᵀ + S⁻¹ V̄ᵀ (1 - V Vᵀ)] with Fᵢⱼ = 1 / (sⱼ² - sᵢ²).
 
-    Raises TypeError for hermitian=True, and for the full matrices of an A that is not square: their
-    additional vectors are not determined.
+    Raises TypeError for hermitian=True, and for the full matrices of an A that is not square,
+    because their additional vectors are not determined.
     """
     a = as_tensor(a)
     m, n = a.shape[-2:]
@@ -90,8 +90,8 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
         raise TypeError("np.linalg.svd of Tensors takes no hermitian=. Use np.linalg.eigh")
     if compute_uv and full_matrices and m != n:
         raise TypeError(
-            f"np.linalg.svd of Tensors: the last {abs(m - n)} vectors of a matrix {m} × {n} are "
-            "not determined and have no gradient. Write full_matrices=False"
+            f"np.linalg.svd of Tensors: a is {m} × {n}, so the last {abs(m - n)} vectors are not "
+            "determined and have no gradient. Write full_matrices=False"
         )
     u, s, vt = _cut(_svd(a), a.shape)
     return type(np.linalg.svd(np.eye(1)))(u, s, vt) if compute_uv else s
@@ -121,7 +121,7 @@ def _svd_rule(g, y, a):
 
 
 def _over_values(outside, row):
-    """outside · S⁻¹, for the part of Ū or V̄ outside the span of U or V."""
+    """Return outside · S⁻¹, for the part of Ū or V̄ outside the span of U or V."""
     if outside.shape[-2] == outside.shape[-1]:  # the vectors span the whole space
         return 0 * outside
     values = to_array(row)

@@ -9,7 +9,9 @@ ROWS, COLUMNS = 8, 12  # arrays up to this size show a number in each cell, larg
 
 @implements_method("repr")
 def to_repr(self):
-    """tensor([1., 2.], requires_grad=True), or tensor(0.46, op=tanh) for a computed one."""
+    """Return a text such as tensor([1., 2.], requires_grad=True) or, after tanh, tensor(0.46,
+    op=tanh).
+    """
     name = "tensor" if type(self).__name__ == "Tensor" else type(self).__name__
     chosen = np.get_printoptions()["precision"]  # 8 is NumPy's default, which is too long to read
     values = np.array2string(
@@ -32,7 +34,7 @@ def _name(operation):
 
 @implements_method("format")
 def to_format(self, spec):
-    """f"{loss:.3f}": the number, or the numbers in brackets."""
+    """Format the number, as in f"{loss:.3f}", or all numbers in brackets."""
     if not spec:
         return to_repr(self)
     if self.size == 1:
@@ -140,16 +142,16 @@ def _spread(array):
 # ---------------------------------------------------------------- arrays as pictures
 
 
-# rows and columns of cells for one and for several slices; number of slices
+# rows and columns of cells for one slice and for several, and the number of slices
 ALONE, SEVERAL, SLICES = (20, 28), (12, 16), 4
 PIXELS = 16  # size of a cell
-# above and below zero, distinguishable with any kind of colour vision
+# the colours above and below zero differ for any kind of colour vision
 BLUE, VERMILLION = "0,114,178", "213,94,0"
 SHARE = 0.6  # strongest opacity: the background shows through, so dark themes work too
 
 
 def reach_of(values):
-    """Return the size of a number with full colour: the largest, ignoring a few outliers."""
+    """Return the absolute value that gets full colour: the largest one, ignoring a few outliers."""
     sizes = np.abs(values[np.isfinite(values)].astype(np.float64)).ravel()
     if sizes.size == 0:
         return 1.0
@@ -184,7 +186,9 @@ def picture(array, text):
 
 
 def _blocks(matrix, most):
-    """Return the ends of the blocks of a slice, and the mean, minimum and maximum of each."""
+    """Divide a slice into blocks, and return their ends and the mean, minimum and maximum of
+    each.
+    """
     matrix = matrix.astype(np.float64)
     ends = [
         np.linspace(0, n, min(n, m) + 1).astype(int)

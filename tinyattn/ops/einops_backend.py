@@ -1,5 +1,4 @@
-"""Tensors in einops: `einops.rearrange(x, "b h t d -> b t (h d)")` and similar calls, with
-gradients.
+"""Tensors in einops, with gradients: `einops.rearrange(x, "b h t d -> b t (h d)")` and the like.
 
 einops asks each of its backends whether a tensor belongs to it. NumPy's backend can do everything,
 because its functions accept a Tensor, but einops must be told. This happens only when einops is

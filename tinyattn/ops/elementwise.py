@@ -71,8 +71,7 @@ def power(a, b):
 
 
 def _power_base(g, y, a, b):
-    # For b = 0, the derivative is the constant 0, also at a = 0, where a**-1 would give inf * 0 =
-    # nan.
+    # For b = 0, the derivative is 0 everywhere. At a = 0, a**-1 would give inf * 0 = nan.
     return g * b * np.power(a, np.where(np.equal(b, 0), 1, np.subtract(b, 1)))
 
 
@@ -180,8 +179,8 @@ def sqrt(x):
 
 
 def _sqrt_rule(g, y, x):
-    # Where no gradient arrives, none leaves, not even at a negative x. There y is already nan, and
-    # the engine notices only new ones.
+    # Where the gradient of y is 0, the gradient of x is 0 too, even at a negative x. There, y is
+    # already nan, and the engine notices only new nan.
     lost = np.logical_and(np.equal(g, 0), np.logical_not(np.greater(y, 0)))
     return g / np.where(lost, 1, 2 * y)
 

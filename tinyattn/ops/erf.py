@@ -10,9 +10,9 @@ import numpy as np
 
 N_SERIES, N_FRACTION = 30, 40  # terms for a relative error of 1e-15
 
-# erf x / x = P(x²) / Q(x²) for |x| up to END, where erf is 1 in float32; the highest power comes
-# first. Fitted by least squares on the relative error, reweighted until it was even: 2e-8, below
-# rounding.
+# erf x / x = P(x²) / Q(x²) for |x| up to END, where erf is 1 in float32. The highest power comes
+# first. The coefficients were fitted by least squares on the relative error, reweighted until the
+# error was even. It is 2e-8, which is below rounding.
 END = 3.95
 P = (2.025910768e-6, 2.846875961e-4, 3.808151345e-3, 5.287541207e-2, 0.1915500620, 1.128379144)
 Q = (3.783182341e-5, 1.170723530e-3, 1.505506804e-2, 0.1145595199, 0.5030894980, 1.0)

@@ -36,7 +36,7 @@ def _fitted(x, n, axis):
 
 @primitive
 def _fft(x, n, axis, norm):
-    """Transform pairs x [..., 2], where axis does not count the axis of the pair."""
+    """Transform pairs x [..., 2] along an axis, which is counted without the axis of the pairs."""
     return _pair(np.fft.fft(_complex(x), n, axis, norm)).astype(x.dtype)
 
 
@@ -217,19 +217,22 @@ def _parts(x):
 
 @implements(np.fft.fft)
 def fft(a, n=None, axis=-1, norm=None):
-    """zₖ = Σₜ xₜ e^(-2πikt/n), a Spectrum. norm as in NumPy: "backward", "ortho" or "forward"."""
+    """Return the `Spectrum` zₖ = Σₜ xₜ e^(-2πikt/n).
+
+    `norm` is "backward", "ortho" or "forward", as in NumPy.
+    """
     return _transform(_fft, "fft", a, n, axis, norm)
 
 
 @implements(np.fft.ifft)
 def ifft(a, n=None, axis=-1, norm=None):
-    """xₜ = 1/n Σₖ zₖ e^(2πikt/n), a Spectrum."""
+    """Return the inverse transform, the `Spectrum` xₜ = 1/n Σₖ zₖ e^(2πikt/n)."""
     return _transform(_ifft, "ifft", a, n, axis, norm)
 
 
 @implements(np.fft.rfft)
 def rfft(a, n=None, axis=-1, norm=None):
-    """Return the first n // 2 + 1 numbers of `fft` of real x, which the others mirror."""
+    """Return the first n // 2 + 1 numbers of `fft` of real x. The others are their mirror image."""
     if isinstance(a, Spectrum):
         raise TypeError("np.fft.rfft: x must be real numbers. Use np.fft.fft for a spectrum")
     a = as_float(a)

@@ -1,8 +1,8 @@
 """ln Γ and its derivatives for positive numbers, accurate to the last digits of float64.
 
-From x = 10 on, Stirling's series is used. Below 10, at most ten steps of Γ(x + 1) = x Γ(x) lead
-there. Around 1 and 2, where ln Γ is 0, this would cancel, so the Taylor series is used. Source:
-Abramowitz, Stegun 1964, 6.1.33, 6.1.41, 6.3.18, 6.4.11.
+From x = 10 on, Stirling's series is used. A smaller x is raised above 10 by at most ten steps of
+Γ(x + 1) = x Γ(x). Around 1 and 2, where ln Γ is 0, digits would cancel, so the Taylor series is
+used. Source: Abramowitz, Stegun 1964, 6.1.33, 6.1.41, 6.3.18, 6.4.11.
 """
 
 from functools import cache
@@ -75,5 +75,5 @@ def _near_its_zeros(x, y):
 
 @cache
 def _zeta(k):
-    """Σ n⁻ᵏ, which is (-1)ᵏ ψ⁽ᵏ⁻¹⁾(1) / (k - 1)!"""
+    """Return ζ(k) = Σ n⁻ᵏ, which is (-1)ᵏ ψ⁽ᵏ⁻¹⁾(1) / (k - 1)!"""
     return float((-1) ** k * _value(np.array(1.0), k) / factorial(k - 1))

@@ -56,7 +56,7 @@ PLAIN = {slice, int, type(None), type(...)}  # parts of an index that are immuta
 
 
 def scatter_add(x, index, shape):
-    """y = 0 in `shape`, then y[index] += x, where elements that are named several times add up."""
+    """Start from zeros in `shape`, then y[index] += x. Repeated indices add up."""
     return _scatter(x, plain_index(index), shape)
 
 
@@ -76,12 +76,12 @@ _scatter.defvjp(
 
 
 def _gather(x, index):
-    """x[index]"""
+    """Return x[index]"""
     return take_rows(x, index) if _names_rows(index) and x.ndim > 1 else x[index]
 
 
 def _scatter_add(x, index, shape):
-    """y = 0 in `shape`, then y[index] += x."""
+    """Start from zeros in `shape`, then y[index] += x."""
     y = np.zeros(shape, x.dtype)
     if _names_rows(index):
         _add_to_rows(y, index, x)
@@ -116,7 +116,7 @@ def _row_numbers(index, n):
 
 @operation("take_rows", work=lambda x, index: index.size * math.prod(x.shape[1:]))
 def take_rows(x, index):
-    """x[index] for whole rows."""
+    """Return x[index] for an index of whole rows."""
     return x[index]
 
 
@@ -144,7 +144,7 @@ def _add_to_rows(y, ids, rows):
 
 @operation("add_rows", work=lambda rows, ids, y: rows.size if y.dtype == rows.dtype else 0)
 def add_rows(rows, ids, y):
-    """y[ids] += rows, by sorting ids and summing each run: np.add.at is slower."""
+    """Compute y[ids] += rows by sorting the ids and summing equal ones. np.add.at is slower."""
     order = np.argsort(ids, kind="stable")
     ids = ids[order]
     starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])

@@ -38,9 +38,7 @@ knn.implement("kernel", lambda x, offsets, k: fast.knn.knn(x, offsets, k))
 
 @operation("radius_graph", work=lambda x, offsets, r2: len(x))
 def radius(x, offsets, r2):
-    """Return all pairs (j, i) of a cloud with d²_ij ≤ r2, ordered by i, then by distance, then by
-    j.
-    """
+    """Return all pairs (j, i) of a cloud with d²_ij ≤ r2, ordered by i, then distance, then j."""
     src, dst = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
     for first, rows, roughly, margin in _rough_distances(x, offsets):
         i, j, exactly = _exact(x, rows, first, roughly <= r2 + margin)
@@ -56,10 +54,10 @@ radius.implement("kernel", lambda x, offsets, r2: fast.radius.radius(x, offsets,
 
 
 def _rough_distances(x, offsets):
-    """Yield blocks of |x_i|² + |x_j|² - 2 x_i·x_j with twice their largest rounding error.
+    """Yield |x_i|² + |x_j|² - 2 x_i·x_j in blocks, with twice the largest rounding error.
 
-    Where x_i and x_j are close, large numbers cancel and few digits remain correct. The loss is
-    smallest for points around 0. Yields (first row of the cloud, rows of the block, distances,
+    Where x_i and x_j are close, large numbers cancel and few digits remain correct. Fewest digits
+    are lost for points around 0. Yields (first row of the cloud, rows of the block, distances,
     margin).
     """
     for a, b in zip(offsets[:-1], offsets[1:], strict=True):

@@ -28,7 +28,8 @@ def _t(x):
 def matmul(a, b):
     """Y = A B over the last two axes;   Ā = Ȳ Bᵀ,  B̄ = Aᵀ Ȳ.  Leading axes broadcast.
 
-    A vector on the left is a row and a vector on the right a column, whose axis the result lacks.
+    A vector on the left counts as a row and a vector on the right as a column. The result does not
+    have this additional axis.
     """
     try:
         if type(a) is type(b) is np.ndarray and a.ndim == 2 == b.ndim:
@@ -81,7 +82,10 @@ matmul.defvjp(_matmul_left, _matmul_right)
 
 @implements(np.dot)
 def dot(a, b):
-    """Vectors: Σ aᵢbᵢ; matrices: A B; else the last axis of a against the last but one of b."""
+    """Return Σ aᵢbᵢ for vectors and A B for matrices.
+
+    With more axes, it sums over the last axis of a and the last but one of b.
+    """
     a, b = as_tensor(a), as_tensor(b)
     if a.ndim == 0 or b.ndim == 0:
         return multiply(a, b)
@@ -92,13 +96,13 @@ def dot(a, b):
 
 @implements(np.vdot)
 def vdot(a, b):
-    """Σ aᵢbᵢ over all elements."""
+    """Return Σ aᵢbᵢ over all elements."""
     return dot(np.reshape(as_tensor(a), -1), np.reshape(as_tensor(b), -1))
 
 
 @implements(np.inner)
 def inner(a, b):
-    """Σ over the last axes of both."""
+    """Return the sum of products over the last axes of a and b."""
     a, b = as_tensor(a), as_tensor(b)
     if a.ndim == 0 or b.ndim == 0:
         return multiply(a, b)
@@ -133,7 +137,7 @@ def tensordot(a, b, axes=2):
 
 @implements(np.kron)
 def kron(a, b):
-    """Multiply each element of a by all of b, as blocks. Missing leading axes have length 1."""
+    """Return a matrix of blocks aᵢⱼ b (Kronecker product). Missing leading axes have length 1."""
     a, b = as_tensor(a), as_tensor(b)
     n = max(a.ndim, b.ndim)
     a_shape, b_shape = ((1,) * (n - x.ndim) + x.shape for x in (a, b))
@@ -295,11 +299,11 @@ def _contract_two(in_a, in_b, output, a, b):
 
 @lru_cache(maxsize=4096)
 def _pair(in_a, in_b, output, shape_a, shape_b):
-    """Return how to contract two operands.
+    """Return how to contract two operands as a product of matrices.
 
-    (axes that only a has and the output lacks, letters left), the same for b, and axes and shapes
-    of the matrices and of their product. These are None without rows, inner or columns, because
-    this is not a matrix product, and NumPy's loops are faster.
+    The result has (axes that only a has and the output lacks, remaining letters), the same for b,
+    and the axes and shapes of the matrices and of their product. These are None if there are no
+    rows, no columns or no inner axis: this is not a matrix product, and NumPy's loops are faster.
     """
     lengths = {}
     for c, n in [*zip(in_a, shape_a, strict=True), *zip(in_b, shape_b, strict=True)]:
@@ -339,7 +343,7 @@ def _left(letters, others, output):
 
 @implements(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False):
-    """√Σx² (of a vector, or of all elements); for vectors also ord = inf, -inf, 0 or p.
+    """Return √Σx² of a vector or of all elements. For vectors, ord may also be inf, -inf, 0 or p.
 
     The norm is (Σ|x|ᵖ)^(1/p) for a number p, the largest or smallest |x| for ±inf, and for 0 the
     number of nonzero x, which has the gradient 0. At the zero vector, the norm has a kink, and the
@@ -389,7 +393,7 @@ inv.defvjp(lambda g, y, x: -(_t(y) @ g @ _t(y)))
 def det(x):
     """y = det X;   X̄ = ȳ y X⁻ᵀ, and for a small or a singular X the cofactors, ȳ (-1)ⁱ⁺ʲ det Xᵢⱼ.
 
-    Xᵢⱼ is X without row i and column j: det is a polynomial, so it has a slope everywhere.
+    Xᵢⱼ is X without row i and column j. As a polynomial, det has a slope everywhere.
     """
     return np.linalg.det(x)
 
@@ -433,9 +437,7 @@ log_abs_det.defvjp(_log_abs_det_rule)
 
 @implements(np.linalg.slogdet)
 def slogdet(x):
-    """Return the sign of det X (without gradient) and log |det X|, which neither over- nor
-    underflows.
-    """
+    """Return the sign of det X (without gradient) and log |det X|, without over- or underflow."""
     sign_and_log = np.linalg.slogdet(to_array(x))
     return type(sign_and_log)(Tensor(sign_and_log[0]), log_abs_det(x))
 

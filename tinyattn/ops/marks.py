@@ -6,9 +6,10 @@ from tinyattn.engine.autograd import Primitive, primitive
 
 
 def elementwise(f) -> Primitive:
-    """Mark a primitive that acts on each element separately, as do its rules.
+    """Mark a primitive that, like its rules, acts on each element separately.
 
-    Where no gradient arrives, none leaves, even if the slope is infinite (see engine/invalid.py).
+    Where its output has gradient 0, so has its input, even if the slope is infinite (see
+    engine/invalid.py).
     """
     apply = primitive(f)
     apply.operation.elementwise = True
@@ -18,8 +19,8 @@ def elementwise(f) -> Primitive:
 def of_whole_numbers(operation: Primitive) -> Primitive:
     """Let an operation compute whole numbers as signed 64-bit integers, as np.sum does.
 
-    In NumPy, 200 + 100 with eight bits is 44, and 1 - 2 without a sign is 255. Raises OverflowError
-    for numbers from 2⁶³ on.
+    In NumPy, with unsigned integers of eight bits, 200 + 100 is 44 and 1 - 2 is 255. Raises
+    OverflowError for numbers from 2⁶³ on.
     """
     f = operation.__wrapped__
     operation.operation.widened = lambda *values, **options: f(

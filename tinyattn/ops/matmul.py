@@ -1,7 +1,8 @@
 """Products of two matrices by the kernels, where this is faster, and linear maps based on them.
 
-NumPy's own product uses its own threads. They keep waiting in a loop for a while when they are
-done, and slow down the kernels that follow, so large products run in the kernels' threads.
+NumPy's own product uses its own threads. When they are done, they keep the processor busy with
+waiting for a while and slow down the kernels that follow. So large products run in the kernels'
+threads.
 """
 
 import math
@@ -14,7 +15,7 @@ from tinyattn.ops.backends import IMPLEMENTATIONS, MATVEC_ROWS, MATVEC_TERMS, op
 
 
 def gemm(a, b, bias=None):
-    """A B of matrices [M, K] and [K, N], plus bias [N] in each row.
+    """Return A B of matrices [M, K] and [K, N], plus bias [N] in each row.
 
     Plain arrays give a plain array. In a rule that is recorded, the operands are Tensors, without a
     bias.
@@ -36,7 +37,7 @@ def _product(a, b, bias):
 
 
 def _multiplications(a, b, bias):
-    """Return their number, or 0 if the kernels cannot run or NumPy has to name the error."""
+    """Return the number of multiplications, or 0 if NumPy has to run or to name the error."""
     if a.dtype != b.dtype or a.shape[1] != b.shape[0]:
         return 0
     if bias is not None and (bias.dtype != a.dtype or bias.shape != b.shape[1:]):

@@ -1,8 +1,8 @@
 """Operations on the K neighbours of each point, given by a table index [N, K].
 
 The arguments are checked and have one dtype (see `graph/neighbours.py`). The kernels never store
-the N·K·F messages. For the backward pass, they keep the reverse of the table: the points of which
-each point is a neighbour.
+the N·K·F messages. For the backward pass, they keep the reverse of the table, which lists for each
+point all points that have it as a neighbour.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def _messages(w, h, index):
 
 @operation("mean_max", work=_messages, second_order=False)
 def mean_max(w, h, index):
-    """y_n = [1/K Σ_k w_nk h_j, max_k w_nk h_j] with j = index_nk: what GravNet gathers.
+    """Return GravNet's messages y_n = [1/K Σ_k w_nk h_j, max_k w_nk h_j] with j = index_nk.
 
     w [N, K], h [M, F], y [N, 2F]. Tied maxima share the gradient. Slide K48.
     """

@@ -46,8 +46,8 @@ def _batch_norm_work(x, weight, bias, mean, var, eps, own):
 def batch_norm(x, weight, bias, mean, var, eps, own):
     """(x - mean) / √(var + ε) · weight + bias, for each feature (the last axis) of x [N, C].
 
-    mean and var are arrays, and `own` tells whether they are the statistics of x over N, so that
-    gradients pass through them.
+    mean and var are arrays. If `own` is True, they are the statistics of x over N, and gradients
+    pass through them.
     """
     if own:
         x = x - np.mean(x, axis=0)

@@ -36,7 +36,7 @@ def max_pool(x, kernel, stride, padding, dilation):
 
 @primitive
 def _largest_inside(windows, inside, axes):
-    """Return the maximum of each window. Positions outside get no share, even if all are -∞."""
+    """Return the maximum of each window. Padding never gets a gradient, even if all x are -∞."""
     return np.max(windows, axis=axes)
 
 
@@ -49,15 +49,15 @@ _largest_inside.defvjp(
 
 
 def _shares(windows, y, inside, axes):
-    """Return 1 / the number of largest (or nan) elements of a window, at their positions."""
+    """Return, at the largest (or nan) elements of each window, 1 / their number, and 0
+    elsewhere.
+    """
     chosen = inside & ((windows == y) | ((windows != windows) & (y != y)))
     return chosen / chosen.sum(axis=axes, keepdims=True, dtype=windows.dtype)
 
 
 def _windows_of(x, outside, kernel, stride, padding, dilation):
-    """Return windows [B, C, *positions, *kernel], and which of their positions are in x; None if
-    all.
-    """
+    """Return windows [B, C, *positions, *kernel], and a mask of those inside x (None: all are)."""
     if not any(padding):
         return unfold(as_tensor(x), kernel, stride, dilation), None
     widths = [(0, 0), (0, 0), *((p, p) for p in padding)]
@@ -135,7 +135,9 @@ def _max_kernel_backward(g, y, residuals, needs_grad, x, kernel, stride, padding
 
 
 def _windows(x, kernel, stride, padding, dilation):
-    """Return the kernels' n, memory for y [B · C, rows, columns], and the final shape of y."""
+    """Return the numbers n for the kernels, memory for y [B · C, rows, columns] and y's final
+    shape.
+    """
     positions = positions_of(x.shape[2:], kernel, stride, padding, padding, dilation)
     y = np.empty((x.shape[0] * x.shape[1], *_two(positions, 1)), x.dtype)
     n = fast.pool.Windows(_two(kernel, 1), _two(stride, 1), _two(padding, 0), _two(dilation, 1))
@@ -143,7 +145,7 @@ def _windows(x, kernel, stride, padding, dilation):
 
 
 def _two(numbers, first):
-    """Return numbers for two axes, where a single axis becomes two with `first` for the other."""
+    """Return numbers for two axes. For a single axis, `first` is put before its number."""
     return numbers if len(numbers) == 2 else (first, *numbers)
 
 

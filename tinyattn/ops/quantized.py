@@ -106,7 +106,7 @@ def quantized_linear(x, blocks, impl="auto"):
     """y = x Wᵀ;   x̄ = ȳ W;   x [..., C], W [R, C] in `QuantizedMatrix`, y [..., R].
 
     impl: "sums", "numpy" or "kernel" (see `ops.backends`). The blocks have no gradient. Raises
-    TypeError for a matrix that is not in blocks, ValueError if x has not C features.
+    TypeError for a matrix that is not in blocks, and ValueError if x does not have C features.
     """
     if not isinstance(blocks, QuantizedMatrix):
         raise TypeError(
@@ -128,7 +128,7 @@ def quantized_linear(x, blocks, impl="auto"):
 @operation("quantized_linear", work=lambda x, blocks: len(x) * math.prod(blocks.shape))
 @primitive
 def product(x, blocks):
-    """Multiply rows x [n, C] after unpacking all numbers."""
+    """Multiply rows x [n, C] by the matrix, after unpacking all of its numbers."""
     return x @ blocks.unpack().T.astype(x.dtype, copy=False)
 
 
@@ -141,7 +141,7 @@ def _loops(x, blocks):
 
 @primitive
 def _kernel(x, blocks):
-    """Multiply with the kernel, which reads the blocks in place.
+    """Multiply by the matrix with the kernel, which reads the blocks where they are.
 
     With many rows, unpacking is a small part of the work, and the kernel for large products is
     faster.

@@ -26,7 +26,7 @@ from tinyattn.ops.matmul import linear
 
 
 class Cell(NamedTuple):
-    """The description of a cell for the layers, where `kind` is its number in the kernels."""
+    """The description of a cell for the layers. `kind` is the cell's number in the kernels."""
 
     name: str
     kind: int
@@ -153,7 +153,7 @@ _row_by_kernel = custom_vjp(_kernel, _kernel_backward, name="recurrent")
 
 
 def _unpack_states(row_of, x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """`scan` by one of these two operations."""
+    """Run `scan` by one of these two operations."""
     (B, T, _), H = x.shape, w_hh.shape[1]
     zeros = np.zeros(len(w_ih), x.dtype)
     b_ih, b_hh = zeros if b_ih is None else b_ih, zeros if b_hh is None else b_hh
@@ -185,7 +185,7 @@ def _step_by_loops(x, cell, state, w_ih, w_hh, b_ih, b_hh):
 
 
 def _step_by_kernel(x, cell, state, w_ih, w_hh, b_ih, b_hh):
-    """Compute two products, and the gates of a GRU or LSTM compiled."""
+    """Compute two products in NumPy, and the gates of a GRU or LSTM by a compiled kernel."""
     p, q = linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh)
     after = gates_kernel(p, q, state[-1], cell.kind, cell.step)
     return (after[0], after[1]) if cell.states > 1 else (after,)
@@ -196,13 +196,13 @@ step.implement("kernel", _step_by_kernel)
 
 
 def _gates(p, q, before, kind, step):
-    """Compute one step from its products p and q [B, G·H], and from h of a GRU or c of an LSTM [B,
-    H].
+    """Compute one step from its products p, q [B, G·H] and from h of a GRU or c of an LSTM [B, H].
 
     The result is h [B, H], or h and c [2, B, H] for the LSTM. `step` is the formula as array
     algebra.
     """
-    after = step(p, q, (before, before))  # of the state, a GRU reads h (the first), an LSTM only c
+    # a GRU reads h, the first array of the state, and an LSTM reads only c
+    after = step(p, q, (before, before))
     return after[0] if len(after) == 1 else np.stack(after)
 
 

@@ -13,7 +13,7 @@ from tinyattn.ops.marks import of_whole_numbers
 
 
 def expand_reduced(g, x, axis, keepdims):
-    """Restore in g the axes that a reduction over `axis` removed: the shape of x, with ones."""
+    """Restore in g the axes of x that a reduction over `axis` removed, with length 1."""
     if keepdims:
         return g
     if axis is None:
@@ -29,7 +29,7 @@ def axes_of(x, axis):
 
 
 def count_of(x, axis):
-    """Return the number of elements that are reduced to one."""
+    """Return the number of elements of x that are reduced to one element."""
     return int(np.prod([x.shape[i] for i in axes_of(x, axis)], dtype=np.int64))
 
 
@@ -61,9 +61,9 @@ mean.defvjp(
 
 
 def _extremum_vjp(g, y, x, axis=None, keepdims=False):
-    """Divide ȳ by the number of tied extremes, so that their gradients sum to it.
+    """Divide ȳ by the number of tied extremes, so that their gradients sum to ȳ.
 
-    If one element is nan, so is y, and the elements that are nan share the gradient.
+    If an element is nan, y is nan too, and all elements that are nan share the gradient.
     """
     x_, y_ = to_array(x), to_array(expand_reduced(y, x, axis, keepdims))
     chosen = (x_ == y_) | ((x_ != x_) & (y_ != y_))
@@ -112,7 +112,7 @@ prod.defvjp(_prod_rule)
 
 
 def products_of_others(rows):
-    """Return the product of all others in its row for each element, without division. [..., n]"""
+    """Return, for each element, the product of all others in its row, without division. [..., n]"""
     before = np.roll(rows, 1, axis=-1)
     first = np.arange(rows.shape[-1]) == 0
     before = np.cumprod(np.where(first, 1, before), axis=-1)  # product of all elements to the left
@@ -180,7 +180,7 @@ def std(x, axis=None, keepdims=False, ddof=0):
 
 
 def _like_numpy(function, neutral=None, join=None):
-    """Return the function with NumPy's arguments.
+    """Return the operation as a function with all of NumPy's arguments.
 
     The value `neutral` replaces elements excluded by where=, and `join` combines the result with
     initial=. In NumPy's own signatures, the third positional argument is a dtype or an output

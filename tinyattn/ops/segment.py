@@ -16,12 +16,12 @@ from tinyattn.ops.index import scatter_add
 
 
 def segment_sum(values, ids, n):
-    """y_n = Σ values_e"""
+    """y_n = Σ values_e, the sum of each segment."""
     return scatter_add(values, ids, (n, *values.shape[1:]))
 
 
 def segment_mean(values, ids, n):
-    """y_n = (1/|n|) Σ values_e"""
+    """y_n = (1/|n|) Σ values_e, the mean of each segment."""
     total = segment_sum(values, ids, n)
     return total / _per_segment(np.maximum(np.bincount(ids, minlength=n), 1), total)
 
@@ -31,7 +31,7 @@ def _size(values, ids, n):
 
 
 def _extreme(values, ids, n, larger):
-    """The maximum or minimum of each segment: `larger` is np.maximum or np.minimum."""
+    """Return the maximum or minimum of each segment. `larger` is np.maximum or np.minimum."""
     order, starts, present = _runs(ids)
     y = np.zeros((n, *values.shape[1:]), values.dtype)
     if ids.size:
@@ -71,8 +71,10 @@ def segment_prod(values, ids, n):
 
 @operation("segment_softmax", work=_size, second_order=False)
 def segment_softmax(values, ids, n):
-    """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e')"""
-    top = _extreme(values.data, ids, n, np.maximum)  # it cancels, so it needs no gradient
+    """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e'), the softmax of each
+    segment.
+    """
+    top = _extreme(values.data, ids, n, np.maximum)  # the maximum cancels, so it needs no gradient
     top = np.where(np.isneginf(top), 0, top)  # the segment contains only -inf
     e = np.exp(values - top[ids])
     total = scatter_add(e, ids, (n, *values.shape[1:]))
@@ -80,7 +82,9 @@ def segment_softmax(values, ids, n):
 
 
 def _runs(ids):
-    """Return an order in which segments are contiguous, the start of each, and the segments."""
+    """Return an order of the rows that makes segments contiguous, the start of each, and their
+    ids.
+    """
     order = np.argsort(ids, kind="stable")
     starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
     return order, starts, ids[order][starts]
@@ -104,7 +108,7 @@ def _per_segment(count, like):
 
 
 def _implement(operation, kind):
-    """Add the kernel of a reduction, where kind is the name of one of its constants."""
+    """Add the kernel of a reduction. `kind` is the name of one of the kernel's constants."""
 
     def forward(values, ids, n):
         return fast.segment.reduce(values, ids, n, getattr(fast.segment, kind))

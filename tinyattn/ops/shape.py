@@ -34,7 +34,7 @@ def ravel(x):
 @implements(np.transpose, np.permute_dims)
 @primitive
 def transpose(x, axes=None):
-    """y[i, j, …] = x with its axes in the order `axes` (reversed if None)."""
+    """Return x with its axes in the order `axes` (None: reversed)."""
     return np.transpose(x, axes)
 
 
@@ -115,7 +115,7 @@ flip.defvjp(lambda g, y, x, axis=None: np.flip(g, axis))
 @implements(np.roll)
 @primitive
 def roll(x, shift, axis=None):
-    """yᵢ = x₍ᵢ₋ₛ₎, where elements that leave at one end return at the other."""
+    """Shift x by s positions, yᵢ = x₍ᵢ₋ₛ₎. Elements that leave at one end return at the other."""
     return np.roll(x, shift, axis)
 
 
@@ -179,14 +179,14 @@ def stack(xs, axis=0, *, dtype=None):
 
 @implements(np.hstack)
 def hstack(xs, *, dtype=None):
-    """Concatenate vectors, or put matrices side by side."""
+    """Concatenate vectors, or place matrices next to each other."""
     xs = [atleast_1d(as_tensor(x)) for x in xs]
     return concatenate(xs, axis=0 if xs[0].ndim == 1 else 1, dtype=dtype)
 
 
 @implements(np.vstack)
 def vstack(xs, *, dtype=None):
-    """Put rows below each other."""
+    """Stack rows or matrices below each other."""
     return concatenate([atleast_2d(as_tensor(x)) for x in xs], axis=0, dtype=dtype)
 
 
@@ -200,7 +200,7 @@ def column_stack(xs):
 
 @implements(np.append)
 def append(x, values, axis=None):
-    """Append values to x along `axis` (None: both as one axis)."""
+    """Append values to x along `axis` (None: flatten both first)."""
     return concatenate([as_tensor(x), as_tensor(values)], axis)
 
 
@@ -221,7 +221,7 @@ def array_split(x, indices_or_sections, axis=0):
     """Return a list of pieces along `axis`: n nearly equal ones, or cut at the given indices."""
     length, n = x.shape[axis], indices_or_sections
     if not np.isscalar(n):
-        cuts = list(n)  # pieces may be empty or extend beyond the end
+        cuts = list(n)  # pieces may be empty, and cuts may lie beyond the end
     elif n < 1:
         raise ValueError(f"split: the number of parts must be at least 1, got {n}")
     else:
@@ -232,7 +232,7 @@ def array_split(x, indices_or_sections, axis=0):
 
 @implements(np.split)
 def split(x, indices_or_sections, axis=0):
-    """Like array_split, but a number of pieces must divide the length."""
+    """Split like `array_split`, but into pieces of equal length, which must divide the axis."""
     n = indices_or_sections
     if np.isscalar(n) and n > 0 and x.shape[axis] % n:
         raise ValueError(
@@ -279,7 +279,7 @@ repeat.defvjp(_repeat_rule)
 
 @implements(np.tile)
 def tile(x, reps):
-    """Repeat x as a tile, `reps` times along each axis."""
+    """Repeat all of x like a tile, `reps` times along each axis."""
     reps = (reps,) if np.isscalar(reps) else tuple(reps)
     n = builtins.max(len(reps), x.ndim)
     reps, shape = (1,) * (n - len(reps)) + reps, (1,) * (n - x.ndim) + x.shape
@@ -304,7 +304,7 @@ _pad_constant.defvjp(
 
 @implements(np.pad)
 def pad(x, pad_width, mode="constant", constant_values=0):
-    """Surround x by a constant. pad_width is n, (before, after), or one pair for each axis."""
+    """Surround x with a constant. pad_width is n, (before, after), or one pair for each axis."""
     if mode != "constant" or not np.isscalar(constant_values):
         raise NotImplementedError(
             "np.pad of Tensors: only mode='constant' with a single value is implemented, got "
@@ -342,7 +342,7 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
 
 @implements(np.diag)
 def diag(x, k=0):
-    """Return the k-th diagonal of a matrix, or the matrix with this diagonal for a vector."""
+    """Return the k-th diagonal of a matrix or, for a vector, the matrix with this diagonal."""
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
@@ -374,7 +374,7 @@ def flipud(x):
 
 @implements(np.diff)
 def diff(x, n=1, axis=-1):
-    """yᵢ = xᵢ₊₁ - xᵢ, n times."""
+    """Return differences of neighbours, yᵢ = xᵢ₊₁ - xᵢ, taken n times."""
     for _ in range(n):
         length = x.shape[axis]
         x = _slice(x, axis, 1, length) - _slice(x, axis, 0, length - 1)

@@ -47,7 +47,7 @@ class SGD(Optimizer):
         )
 
     def state_names(self, group):
-        """Return {"momentum"} for any `group`."""
+        """Return {"momentum"}, which is the same for every `group`."""
         return {"momentum"}
 
     def update(self, theta, g, state, group):
@@ -144,7 +144,7 @@ class Adam(Optimizer):
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
 
     def state_names(self, group):
-        """Return {"t", "m", "v"} for any `group`."""
+        """Return {"t", "m", "v"}, which is the same for every `group`."""
         return {"t", "m", "v"}
 
     def decay(self, theta, g, group):
@@ -192,7 +192,7 @@ class Adam(Optimizer):
             p.data = theta
 
     def kernel_constants(self, t, group):
-        """Return rate, β₁, β₂, ε, decay, correction and keep, which are the kernel's arguments.
+        """Return the kernel's arguments: rate, β₁, β₂, ε, decay, correction and keep.
 
         Args:
             t       number of the step, from 1
@@ -249,9 +249,7 @@ class AdamW(Adam):
 
 
 def _by_kernel(parameters):
-    """Return whether a kernel should do the step: enough numbers, in arrays that the kernel
-    accepts.
-    """
+    """Return whether a kernel should do the step, because its arrays are large and suitable."""
     numbers = sum([p.size for p in parameters])
     return (
         all([p.dtype in FLOATS for p in parameters])

@@ -16,11 +16,11 @@ def clip_grad_norm(parameters, max_norm):
     """Scale all gradients together so that ‖g‖₂ ≤ max_norm.
 
     The norm is summed in float64, so that squares of large numbers do not overflow. If the norm is
-    not finite, the gradients stay unchanged and a warning is given, because an infinite gradient
+    not finite, a warning is given and the gradients stay unchanged, because an infinite gradient
     has no direction.
 
     Args:
-        parameters   the parameters, of which those without a gradient do not count
+        parameters   the parameters; those without a gradient do not count
         max_norm     largest norm, > 0
 
     Returns:

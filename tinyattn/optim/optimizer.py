@@ -16,7 +16,7 @@ class Optimizer:
 
     Args:
         params    parameters, or dictionaries {"params": [...], "lr": ...} with options of their own
-        options   name=value for groups that do not set this option themselves, such as lr
+        options   name=value, such as lr=0.1, for groups that do not set this option themselves
 
     Attributes:
         param_groups   the groups, as dictionaries
@@ -63,7 +63,9 @@ class Optimizer:
         self.shapes = [p.shape for p in self._parameters()]
 
     def _check_eps(self, group):
-        """Raise TypeError if eps is 0 in the dtype of a parameter: 0 / 0 would be nan."""
+        """Raise TypeError if eps rounds to 0 in the dtype of a parameter, because 0 / 0 would be
+        nan.
+        """
         for p in group["params"]:
             if p.dtype == np.float16 and group.get("eps") and np.float16(group["eps"]) == 0:
                 raise TypeError(
@@ -151,7 +153,8 @@ class Optimizer:
             saved   the dictionary
 
         Raises:
-            KeyError: it was saved for other parameters or another optimizer. Nothing is changed
+            KeyError: the state was saved for other parameters or another optimizer, and nothing is
+                changed
         """
         if not hasattr(saved, "items"):
             raise TypeError(
@@ -162,7 +165,7 @@ class Optimizer:
         groups = [dict(g) for g in self.param_groups]
         own = {f"param_groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
         here = {name for name in saved if name.startswith("param_groups.")}
-        for i, g in enumerate(groups):  # the value exists once a schedule was made
+        for i, g in enumerate(groups):  # this value exists only after a schedule was made
             name = f"param_groups.{i}.initial_lr"
             if name in here - own:
                 g["initial_lr"] = g["lr"]
@@ -212,7 +215,7 @@ class Optimizer:
                 self._misfit(f"{key} is {value}, no number of steps")
             if not counter and (value.shape != p.shape or value.dtype.kind != "f"):
                 self._misfit(f"{key} is {value.dtype} {value.shape} for a parameter {p.shape}")
-            # use the kernel's order, because it would only change a copy of any other
+            # use the kernel's memory order, because the kernel would only change a copy
             taken[key] = int(value) if counter else value.astype(p.dtype, order="C")
         return taken
 
@@ -240,13 +243,13 @@ class Optimizer:
 
 
 def list_parameters(name, params):
-    """Return the parameters as a list. TypeError: they are a model or a single Tensor."""
+    """Return the parameters as a list. Raises TypeError for a model or a single Tensor."""
     if hasattr(params, "parameters") or callable(params):
         raise TypeError(
             f"{name}: expected a list of Tensors, got a {type(params).__name__}. Write "
             "model.parameters(), with ()"
         )
-    if isinstance(params, Tensor):  # a list of it would be its rows, which are never trained
+    if isinstance(params, Tensor):  # list(tensor) would be its rows, which would never be trained
         raise TypeError(f"{name}: expected a list of Tensors, got one Tensor. Write [tensor]")
     return list(params)
 

@@ -12,15 +12,16 @@ class Schedule:
 
     The schedule starts at step 0. A subclass defines `factor(step)`, the learning rate as a
     multiple of the optimizer's own. To continue from a checkpoint, make the schedule first, and
-    then write `schedule.step_count = load_checkpoint(...)`. A second schedule starts from the rate
-    that the optimizer had before the first one, kept as "initial_lr" of each group, and takes over
-    from it. `optimizer.lr = ...` sets both.
+    then write `schedule.step_count = load_checkpoint(...)`.
+
+    Each group keeps the optimizer's own rate as "initial_lr", so a second schedule, which replaces
+    the first one, starts from the same rate. `optimizer.lr = ...` sets both rates.
 
     Args:
         optimizer   the optimizer whose rate is set
 
     Raises:
-        TypeError: it is not an optimizer
+        TypeError: `optimizer` is not an optimizer
     """
 
     def __init_subclass__(cls, **options):

@@ -1,4 +1,4 @@
-"""Moving points: the same cloud at several times, in adjacent panels or as a short film."""
+"""Moving points: one cloud at several times, in adjacent panels or as a short film."""
 
 import base64
 import errno
@@ -11,7 +11,7 @@ import numpy as np
 from tinyattn.plot.picture import canvas, figure, real_array
 from tinyattn.plot.style import COLORS, INK, MARKERS, pyplot, style
 
-DPI = 100  # pixels per inch of a film, enough for a slide without a larger file
+DPI = 100  # pixels per inch of a film, which is enough for a slide and keeps the file small
 NOTHING = "#C8C8C8"  # colour of points without an object
 DOTS = (12, 110)  # areas of the smallest and the largest dot, in points²
 
@@ -29,13 +29,13 @@ def animate_points(
     ax=None,
     size=None,
 ):
-    """Draw the same points at F times, with one panel for each time and the same scale in all.
+    """Draw the same points at F times, with a panel for each time and the same scale in all panels.
 
     Args:
         frames    positions [F, N, 2], or [N, 2] for one time
         classes   class of each point [N], shown by colour and shape; negative: no class, shown in
                   pale grey
-        weights   size of the dots [F, N], from 0 to 1, which is a large dot with a dark edge
+        weights   size of the dots [F, N], from 0 to 1; 1 is a large dot with a dark edge
         titles    a title for each panel
         title     title of the whole figure
         columns   number of panels in a row
@@ -157,7 +157,7 @@ class Film:
 def film(
     draw, frames, path, *, title="", per_second=5, first=1.5, last=4.0, size=(5.0, 5.0), columns=1
 ):
-    """Write a GIF whose images are drawn by a function.
+    """Write an animated GIF whose images are drawn by a function.
 
     The first quarter runs at half speed, so that viewers do not miss the beginning. It needs
     Pillow, which comes with matplotlib.

@@ -16,9 +16,9 @@ def landscape(potential, title, scale, size=(9.5, 3.9)):
 
     Args:
         potential  function of the distance (NumPy functions, so that it has a gradient)
-        title      of the whole figure
+        title      title of the whole figure
         scale      strength of a force that is drawn as an arrow of length 1
-        size       inches
+        size       (width, height) in inches
     """
     line = np.linspace(-1.6, 1.6, 161)
     X, Y = np.meshgrid(line, line)
@@ -51,14 +51,14 @@ def shape_outline(kind, size, centre):
 
 
 def collected_pixels(images, beta, found, outlines, size=(11, 5.4)):
-    """Draw images in three rows: with the predicted outlines, their β, and the objects found.
+    """Draw three rows: images with the predicted outlines, their β, and the objects found.
 
     Args:
         images    [B, side, side, 3]
         beta      [B, side, side]
         found     [B, side, side] int, negative for pixels of no object
-        outlines  for each image a list of corners [n, 2]
-        size      inches
+        outlines  for each image, a list of outlines with corners [n, 2]
+        size      (width, height) in inches
     """
     colors = [[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLORS]
     colors = np.array([*colors, [PAPER] * 3])  # the last one is for pixels of no object
@@ -108,9 +108,9 @@ def table(values, rows, columns, *, title=None, digits=2, size=(11, 4.4), shade=
                  unchanged
         rows     R names
         columns  C names
-        title    of the figure
-        digits   after the point
-        size     inches
+        title    title of the figure
+        digits   number of digits after the point
+        size     (width, height) in inches
         shade    darkness of each cell [R, C], from 0 to 1; None: the values themselves
     """
     values = np.asarray(values, object)

@@ -1,8 +1,8 @@
-"""Decide the size of names and numbers, which depends on the final positions in a figure.
+"""Choose the size of names and numbers, which depends on the final positions in a figure.
 
-The positions are known only after Matplotlib's layout, which takes most of the drawing time.
-Figures in this style therefore wait for the layout that is computed anyway when they are shown, and
-all panels of a figure wait for the same one.
+The positions are known only after Matplotlib's layout, which takes most of the drawing time. So the
+figures do not request a layout of their own, but wait for the one that is computed anyway when they
+are shown. All panels of a figure wait for the same layout.
 """
 
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -11,7 +11,7 @@ from tinyattn.plot.style import style
 
 
 class Layout(ConstrainedLayoutEngine):
-    """Matplotlib's constrained layout, followed once by the steps that wait for it."""
+    """Matplotlib's constrained layout, which afterwards runs the waiting steps once."""
 
     def __init__(self):
         super().__init__()
@@ -30,7 +30,7 @@ class Layout(ConstrainedLayoutEngine):
 
 
 def after_layout(figure, first, second):
-    """Call `first` when the positions are known, and `second` when they are known again."""
+    """Call `first` when the positions are known, and `second` after the layout that follows it."""
     engine = figure.get_layout_engine()
     if isinstance(engine, Layout):
         engine.waiting.append((first, second))

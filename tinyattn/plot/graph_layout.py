@@ -1,10 +1,10 @@
 """The layout of a computation graph, from left to right (Sugiyama, Tagawa, Toda 1981).
 
-1. `ranks`       the column of each node: right of its last input, with leaves close to their reader
+1. `ranks`       the column of each node: right of its last input, with leaves next to their reader
 2. `with_bends`  an edge that passes a column gets a bend there, so links join only neighbours
 3. `order`       the order in each column: repeatedly by the mean position of the neighbours
                  (barycentre), keeping the order with the fewest crossings
-4. `heights`     y: as near to the neighbours as the order and the gaps allow
+4. `heights`     y of each node, as near to its neighbours as the order and the gaps allow
 
 A node is its index. An edge is (from, to, slot), where slot is its position among the inputs of
 `to`.
@@ -20,8 +20,7 @@ BEND = (0, 0)  # size of a bend
 
 
 def layout(sizes, edges, free=()):
-    """Return the centres [(x, y)] of the nodes, points [(x, y), ...] of the edges, and the (width,
-    height).
+    """Return the centres (x, y) of the nodes, the points of the edges, and (width, height).
 
     `sizes` are (width, height) of each node, and `free` the nodes whose inputs have no order. At
     all other nodes, edges arrive from top to bottom in the order of their slots.
@@ -137,9 +136,7 @@ def _mean_place(v, near, place):
 
 
 def crossings(columns, links):
-    """Return how many pairs of links cross, which means that one starts above and ends below the
-    other.
-    """
+    """Return how many pairs of links cross: one starts above the other and ends below it."""
     place = {v: i for column in columns for i, v in enumerate(column)}
     rank = {v: r for r, column in enumerate(columns) for v in column}
     by_rank = defaultdict(list)
@@ -155,9 +152,10 @@ def crossings(columns, links):
 
 
 def heights(columns, sizes, links):
-    """Return y of each node: repeatedly the mean of its neighbours, pushed apart where nodes touch.
+    """Return y of each node.
 
-    Weights keep the main line straight: long edges move least, and leaves most.
+    y is repeatedly set to the mean of the neighbours, and nodes that touch are pushed apart.
+    Weights keep the main line straight: long edges move least, and leaves move most.
     """
     before, after = defaultdict(list), defaultdict(list)  # node -> [(neighbour, weight)]
     inner = {v for _, v, _ in links}
@@ -196,8 +194,7 @@ def _gaps(column, sizes):
 
 
 def _push_apart(wanted, weight, gaps):
-    """Return the positions nearest to `wanted` (weighted squares) that keep their order and the
-    gaps.
+    """Return the positions nearest to `wanted` (weighted squares) that keep the order and the gaps.
 
     Without the gaps, this is isotonic regression, solved by pooling neighbours that are in the
     wrong order (pool adjacent violators).
@@ -220,7 +217,7 @@ def _push_apart(wanted, weight, gaps):
 
 
 def _across(columns, sizes):
-    """Return the centre of each column, and its (left, right) sides."""
+    """Return the centre and the (left, right) sides of each column."""
     x, sides, at = [], [], 0.0
     for column in columns:
         width = max([sizes[v][0] for v in column])

@@ -74,10 +74,10 @@ class GraphPicture:
 def computation_graph(tensor, names=None, *, values=True):
     """Draw the operations and tensors from which a result was computed, from left to right.
 
-    Orange boxes require a gradient, grey boxes are data, dashed boxes plain numbers and green boxes
-    results. Round boxes are operations, whose inputs arrive in their order, the first at the top.
-    Draw before `backward()`, which frees the graph, or keep it with `backward(create_graph=True)`,
-    so that the gradients are shown too.
+    Orange boxes require a gradient, grey boxes are data, dashed boxes are plain numbers, and green
+    boxes are results. Round boxes are operations, whose inputs arrive in their order, the first at
+    the top. Draw before `backward()`, which frees the graph, or keep the graph with
+    `backward(create_graph=True)`, so that the gradients are shown too.
 
     Args:
         tensor   the result
@@ -206,7 +206,7 @@ def _written(array):
 
 
 def _options(name, arrays, kwargs):
-    """Return a line for the options of the operation, where it helps."""
+    """Return a line with the options of the operation, where this helps."""
     if name == "einsum":
         return [("shape", f"{','.join(kwargs['inputs'])}→{kwargs['output']}")]
     if name == "getitem":
@@ -239,8 +239,8 @@ def _tip(what, x):
 
 
 def _width(text, size):
-    """Estimate the width of a text in pixels, slightly generously, because no font is available to
-    measure it.
+    """Estimate the width of a text in pixels, slightly generously, since there is no font to
+    measure.
     """
     narrow, wide = "iljt.,:;'|!()[] −f", "mwMW@%+→"
     units = [
@@ -279,9 +279,7 @@ def _box(node, centre, size):
 
 
 def _line(points):
-    """Draw a smooth line through the points, horizontal at each of them, with an arrow head at its
-    end.
-    """
+    """Draw a smooth arrow through the points, which is horizontal at each of them."""
     *points, (x, y) = points
     path = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in zip(points, [*points[1:], (x - 7, y)], strict=True):

@@ -138,7 +138,7 @@ def _panels(values, titles):
         matrices = [stack] if stack.ndim == 2 else list(stack)
     if not matrices or any([m.size == 0 for m in matrices]):
         raise ValueError(
-            f"heatmap: there is nothing to draw, the shapes are {[m.shape for m in matrices]}"
+            f"heatmap: there is nothing to draw in matrices of shapes {[m.shape for m in matrices]}"
         )
     titles = [titles] if isinstance(titles, str) else titles
     if titles is not None and len(titles) != len(matrices):
@@ -150,7 +150,7 @@ def _panels(values, titles):
 
 
 def _masks(mask, matrices):
-    """Return, for each matrix, the cells that count."""
+    """Return a mask of the cells that count for each matrix."""
     if mask is None:
         return [np.ones(m.shape, bool) for m in matrices]
     if isinstance(mask, list | tuple) and len(mask) and np.ndim(mask[0]) == 2:
@@ -168,7 +168,7 @@ def _masks(mask, matrices):
 
 
 def _scale(matrices, masks, center, vmin, vmax):
-    """Return (norm, colour map), which all panels share."""
+    """Return the (norm, colour map) that all panels share."""
     from matplotlib.colors import Normalize
 
     cells = np.concatenate([m[keep].astype(float) for m, keep in zip(matrices, masks, strict=True)])

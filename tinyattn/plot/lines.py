@@ -126,8 +126,9 @@ def curves(
 
 
 def _legend(ax):
-    """Draw a legend if anything has a name, where it covers least, or outside the axes if it is
-    long.
+    """Draw a legend if anything has a name.
+
+    It is where it covers least, or outside the axes if it is long.
     """
     entries = len(ax.get_legend_handles_labels()[0])
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if entries > 4 else {}
@@ -159,9 +160,9 @@ def bars(
         xlabel       label of the x axis
         ylabel       label of the y axis
         horizontal   True: horizontal bars
-        numbers      True: write the number at each bar
+        numbers      True: write its number at each bar
         digits       number of digits after the point
-        highlight    name of the highlighted bar, while the others become grey
+        highlight    name of the bar to highlight; the others become grey
         ax           matplotlib Axes to draw into
         size         (width, height) in inches
     """
@@ -207,7 +208,7 @@ def _turn_long_names(ax):
 
 
 def _means(values, errors):
-    """Return the mean and half length of the error bar (None if there are none) for each name."""
+    """Return, for each name, the mean and half the length of the error bar (None without one)."""
     if not isinstance(values, dict) or not values:
         raise TypeError(
             "bars: values must be a dict from name to number or list of repeats, with at least one "

@@ -26,7 +26,7 @@ def graph(
 ):
     """Draw the nodes of a Graph as dots and its edges as lines.
 
-    If two nodes are connected in both directions, one line is drawn.
+    Two nodes that are connected in both directions are joined by one line.
 
     Args:
         graph         the `Graph`
@@ -35,7 +35,7 @@ def graph(
         values        a number for each node [N], shown by colour instead of a class
         widths        strength of each edge [E], at least 0
         arrows        True: draw arrow heads at the receivers, only in the plane
-        labels        text at each node, a list of N strings, which may be empty
+        labels        text at each node, as a list of N strings, some of which may be empty
         names         a name for each class, for the legend
         value_label   label of the scale of the values
         title         title
@@ -98,7 +98,7 @@ def _write(ax, place, text):
 
 
 def _put_apart(labels):
-    """Move the left one of two overlapping labels to the left of its node."""
+    """Of two overlapping labels, move the left one to the left of its node."""
     if len(labels) < 2:
         return
     labels[0].figure.draw_without_rendering()  # the positions are only known now
@@ -126,9 +126,9 @@ def _shaded(picture, x, values, label, dots):
 def layout(graph, dimensions=2, rng=0):
     """Return positions of the nodes [N, dimensions].
 
-    Edges pull their ends together, and all nodes push each other apart. The pull grows with the
-    square of the distance and the push falls with it (Fruchterman and Reingold 1991). Steps become
-    shorter, and a weak pull to the centre keeps separate parts in view.
+    Edges pull their ends together with a force that grows with the square of the distance, and all
+    nodes push each other apart with a force that falls with it (Fruchterman and Reingold 1991). The
+    steps become shorter, and a weak pull to the centre keeps separate parts in view.
 
     Args:
         graph        the `Graph`

@@ -1,4 +1,4 @@
-"""The Picture that every function of `plot` returns, and the functions that all of them share."""
+"""The `Picture` that every function of `plot` returns, and helpers that these functions share."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Picture:
         return path
 
     def show(self):
-        """Show all figures drawn so far now, instead of at the end of the cell."""
+        """Show all figures drawn so far immediately, instead of at the end of the cell."""
         pyplot().show()
 
     def _ipython_display_(self):

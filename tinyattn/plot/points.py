@@ -45,7 +45,7 @@ def decision_boundary(
     ax=None,
     size=None,
 ):
-    """Draw points, and in the background the class that a classifier predicts at every position.
+    """Draw points, with the class that a classifier predicts at every position as the background.
 
     Args:
         predict   function of points [M, 2] float32 that returns scores [M, C] (the largest wins;
@@ -121,7 +121,7 @@ def _check_points(name, points, classes, names):
 
 
 def _scores(out, n):
-    """Return scores [n, C] from any valid result of a classifier."""
+    """Return scores [n, C] for each form of result that a classifier may return."""
     out = np.asarray(out)
     if out.shape not in ((n,), (n, 1)) and not (out.ndim == 2 and len(out) == n):
         raise ValueError(

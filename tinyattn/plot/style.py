@@ -1,4 +1,4 @@
-"""The style of all pictures: colours, letter sizes, and matplotlib's settings for them."""
+"""The style of all pictures: colours, font sizes, and matplotlib's settings for them."""
 
 import sys
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ INK, GREY, PALE = "#222222", "#767676", "#E6E6E6"
 SEQUENTIAL = ["#FFFFFF", "#B9D9EE", "#56B4E9", "#0072B2", "#00304D"]
 DIVERGING = ["#6B2F00", "#D55E00", "#F9D2B8", "#FFFFFF", "#A9D2EA", "#0072B2", "#00304D"]
 
-# inches, the proportions of a slide; text of 14 points is then 1/23 of its height
+# inches, in the proportions of a slide. Text of 14 points is then 1/23 of the height.
 SIZE = (8.0, 4.5)
 DPI = 150  # pixels per inch in files and notebooks
 
@@ -71,9 +71,9 @@ def pyplot():
 
 @cache
 def _in_notebook():
-    """Return whether this is a notebook, where pictures get all their pixels at half the size.
+    """Return whether this is a notebook, where pictures are shown at half the size of their pixels.
 
-    They then match the size of the text around them, and stay sharp when a slide enlarges them.
+    They then match the text around them, and stay sharp when a slide enlarges them.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:
@@ -88,7 +88,9 @@ def _in_notebook():
 
 @contextmanager
 def style():
-    """Give your own matplotlib code the style of these figures, inside `with plot.style():`."""
+    """Use the style of these figures for your own matplotlib code in a block `with
+    plot.style():`.
+    """
     # matplotlib's rc_context would also restore the "interactive" that a notebook sets when it
     # draws the first figure, and no further figure would be shown
     settings = pyplot().rcParams

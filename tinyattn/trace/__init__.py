@@ -1,6 +1,6 @@
-"""Explain where a number comes from: one HTML page that steps through a recorded computation.
+"""Explain where a number comes from, on one HTML page that steps through a recorded computation.
 
-    ta.trace(loss)                      a result that was computed before
+    ta.trace(loss)                      a result that has already been computed
     ta.trace(loss, model)               the same, if no variable here holds the model
     ta.trace(f, x, y)                   runs f(x, y) and also knows its lines and layers
     with ta.trace() as t: ...           the same for the lines of a block
@@ -9,10 +9,10 @@ A notebook displays the result, and `.save("trace.html")` writes a file that nee
 any number on the page to see the terms it was computed from, and how its gradient dL/d(number) was
 computed.
 
-The files, in reading order: `tape` copies the steps and their gradients, `jacobian_rows` uses each
-rule to find the inputs of an element, `forward` measures the same slopes, `patterns` and `terms`
-store them in few numbers, `record` notes names, lines and layers, and `build` and `page` combine
-everything.
+The files, in reading order: `tape` copies the steps and their gradients. `jacobian_rows` uses each
+rule to find the inputs of an element, and `forward` measures the same slopes. `patterns` and
+`terms` store them in few numbers, `record` notes names, lines and layers, and `build` and `page`
+combine everything.
 """
 
 import sys
@@ -24,7 +24,7 @@ __all__ = ["Block", "Trace", "trace"]
 
 
 class _Callable(ModuleType):
-    """A module class that makes `ta.trace`, this package, callable like its main function."""
+    """A class of modules that makes this package, `ta.trace`, callable like its main function."""
 
     def __call__(self, *args, **options):
         return trace(*args, **options)

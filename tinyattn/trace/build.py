@@ -32,9 +32,9 @@ def _small_enough(tape):
     cells = max([s.y.size for s in tape.steps], default=0)
     if len(tape.steps) > MOST_STEPS or cells > MOST_CELLS:
         raise ValueError(
-            f"trace: {len(tape.steps)} steps with up to {cells} elements are too large, at most "
-            f"{MOST_STEPS} steps and {MOST_CELLS} elements can be shown. Trace a shorter sequence, "
-            "fewer layers or a smaller batch"
+            f"trace: {len(tape.steps)} steps with up to {cells} elements are too many, because the "
+            f"page shows at most {MOST_STEPS} steps and {MOST_CELLS} elements. Trace a shorter "
+            "sequence, fewer layers or a smaller batch"
         )
 
 
@@ -70,7 +70,7 @@ class Builder:
         }
 
     def _names_before_reshapes(self):
-        """Skip reshapes: the user's name of the reshaped result becomes the name of its source."""
+        """Skip reshapes. A user's name for the reshaped result becomes the name of its source."""
         for node in reversed(self.nodes):
             if node.get("through") and node["rank"] == 0:
                 (source,) = [self.nodes[i["node"]] for i in node["inputs"] if i.get("rows")]
@@ -151,12 +151,14 @@ class Builder:
         )
 
     def _rank(self, tensor):
-        """Return 0 for a user's name, 1 for one of the library, 2 for none."""
+        """Return 0 for a user's name, 1 for a name from the library, and 2 without a name."""
         found = self.recorder.names.get(id(tensor))
         return 2 if found is None or found.text in names.DULL else found.rank
 
     def _input(self, step, k, form):
-        """Return an operand on the page: a node, a number, or the text of an index or an axis."""
+        """Return an operand as the page needs it: a node, a number, or the text of an index or an
+        axis.
+        """
         x, value = step.inputs[k], step.values[k]
         key = id(x) if x is not None else id(value)
         if key in self.number:
@@ -250,9 +252,9 @@ def _line(lines, time):
 
 
 def _measured(step, function, rows, forms):
-    """Return measured slopes next to those of the rules, and add to `forms` what the page shows:
+    """Measure the slopes of a step, and add the comparison with the rules to `forms`.
 
-    measured   the slopes by differences, in the order of the rule's, of a small step
+    measured   for a small step, the slopes by differences in the order of the rule's slopes
     wrong      [element of y, column, rule's slope, measured slope] where the two differ
 
     Returns the number of compared slopes and the largest difference, or None if the function is

@@ -21,7 +21,7 @@ class Rows(NamedTuple):
     slopes: np.ndarray
 
     def dense(self, n_columns):
-        """Return the same as a matrix."""
+        """Return the rows as a matrix."""
         matrix = np.zeros((len(self.starts) - 1, n_columns))
         matrix[self.owners(), self.columns] = self.slopes
         return matrix
@@ -59,9 +59,9 @@ def moved(step):
 def element_by_element(asked):
     """Return the rows of an operation in which each element depends on one element of each input.
 
-    `asked` holds the step, and the same step at other numbers. Inputs may broadcast. Then one
-    evaluation is needed for each position along the broadcast axes, which answers for all elements
-    of this position together, because no two of them share a source.
+    `asked` holds the step, and the same step at other numbers. If inputs broadcast, one evaluation
+    is needed for each position along the broadcast axes. It answers for all elements at this
+    position together, because no two of them share a source.
     """
     step = asked[0]
     places = _places(step)
@@ -89,7 +89,7 @@ def element_by_element(asked):
 def _places(step):
     """Return, for each input, the column of each element of y, and a colour for each element.
 
-    Elements of one colour share no source. None if an input cannot broadcast to y.
+    Elements of one colour share no source. The result is None if an input cannot broadcast to y.
     """
     shape, columns, shared = step.y.shape, [], np.zeros(step.y.ndim, bool)
     for value in step.values:
@@ -129,7 +129,7 @@ def _slopes(step, columns, colour, number):
 
 
 def _confirmed(step, rows):
-    """Return whether the rule gives the same as these rows for random gradients."""
+    """Return whether the rule and these rows give the same result for random gradients."""
     rng = np.random.default_rng(0)
     for _ in range(CONFIRMATIONS):
         g = rng.normal(size=step.y.shape).astype(step.y.dtype)

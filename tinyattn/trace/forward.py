@@ -1,4 +1,4 @@
-"""Find the function of an operation again, so that slopes can be measured with it."""
+"""Find the function behind an operation, so that slopes can be measured with it."""
 
 import sys
 from types import FunctionType
@@ -15,8 +15,8 @@ RTOL, ATOL = 1e-3, 1e-5  # float32 rules differ in the sixth digit, wrong rules 
 def function_of(operation, seen=None):
     """Return the NumPy function behind an operation, or None if it cannot be found.
 
-    seen: {operation: function} recorded while it ran. Otherwise, the function is looked for among
-    the names of the file in which its rule is written.
+    `seen` is {operation: function}, recorded during the run. For other operations, the function is
+    searched for among the names in the file of its rule.
     """
     if seen and operation in seen:
         return seen[operation]
@@ -29,7 +29,7 @@ def function_of(operation, seen=None):
 
 
 def primitives_of(value):
-    """Return the primitives that a value is or, as an operation, has among its implementations.
+    """Return the primitives that a value contains: itself, or those an operation is implemented by.
 
     A primitive is the result of `ta.primitive` for a function. The value may be of any type.
     """
@@ -62,7 +62,7 @@ def _enclosed(f):
 
 
 def run(function, step, values):
-    """Return (y, options) of the operation at other values, because the rule needs the options."""
+    """Run the operation at other values, and return y and the options, which the rule needs."""
     with np.errstate(all="ignore"):
         # a compiled kernel also returns the arrays that its rule needs
         if "residuals" in step.options:
@@ -74,7 +74,7 @@ def run(function, step, values):
 def measured_through(tape, functions, tensor, element):
     """Return dL/d(element of a leaf) by computing everything again with larger and smaller values.
 
-    functions: {operation: function}. None if one of them is unknown.
+    `functions` is {operation: function}. The result is None if one of them is unknown.
     """
     if any(functions.get(s.operation) is None for s in tape.steps):
         return None
@@ -137,8 +137,8 @@ class Measured:
     def _range(self, j):
         """Return the range of a correct slope.
 
-        At a kink, this is anything between the slopes on the two sides. Where the function is
-        steep, it is the range left open by differences with another step.
+        At a kink, it reaches from the slope on one side to the slope on the other. Where the
+        function is steep, it covers the results of differences with another step.
         """
         h, here = self._h(j), self._at(j, 0)
         sides = (self._at(j, h) - here) / h, (here - self._at(j, -h)) / h

@@ -51,7 +51,7 @@ def _same_sources(a, b):
 
 
 def _answers(asked, elements):
-    """Return the rows of some elements of y, from the rule of each of `asked`."""
+    """Return the rows of some elements of y, from the rules of all steps in `asked`."""
     found = [[] for _ in asked[0].values]  # for each input and each i: (columns, slopes)
     # separate arrays, because a rule may return a view of its g
     g = [np.zeros(s.y.shape, s.y.dtype) for s in asked]
@@ -98,7 +98,7 @@ def _joined(found):
 
 
 def _elsewhere(step, function):
-    """Return the same step at other numbers: its own numbers in another order, smaller, some
+    """Return the same step at other numbers: its own, in another order, smaller, and some
     negative.
     """
     if function is None:

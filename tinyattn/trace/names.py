@@ -4,15 +4,15 @@ import numpy as np
 
 SIGNS = {"add": "+", "subtract": "−", "multiply": "·", "divide": "/", "matmul": "@", "power": "**"}
 TIGHT = {"multiply", "divide", "matmul", "power"}  # a sum inside these operations needs brackets
-LONGEST = 18  # longest expression, in characters, that serves as a name
+LONGEST = 18  # characters; a longer expression does not serve as a name
 DULL = {"x", "y", "out", "output", "input", "result", "t", "a", "b", "inputs", "module", "values"}
 
 
 def base_name(step, recorder, operands):
     """Return the text for a result, and whether it is short enough to be part of an expression.
 
-    The text is the user's variable, or the library's, or an expression of two names, or the
-    operation. `operands` holds the names of variables and the numbers, with None for others.
+    The text is a variable of the user or of the library, an expression of two names, or the name of
+    the operation. `operands` holds the names of variables and the numbers, with None for others.
     """
     own = recorder.names.get(id(step.tensor))
     if own is not None and (own.rank == 0 or own.text not in DULL):

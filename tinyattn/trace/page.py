@@ -28,7 +28,7 @@ MOST_BYTES = 10_000_000
 
 
 def page(data):
-    """Return the HTML of a trace. Raises ValueError if it has more than ten million letters."""
+    """Return the HTML of a trace. Raises ValueError if it has more than ten million characters."""
     head, numbers = _parts(data)
     scripts = "\n".join(_read(name) for name in SCRIPTS) + "\n//# sourceURL=trace.js"
     text = _read("page.html")
@@ -54,7 +54,9 @@ def _read(name):
 
 
 def _parts(data):
-    """Return (JSON with each array as a position in a block of numbers, that block), as bytes."""
+    """Return the JSON, where an array is a position in a block of numbers, and that block, as
+    bytes.
+    """
     blocks, place = [], 0
 
     def put(value):

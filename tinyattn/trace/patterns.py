@@ -1,22 +1,22 @@
 """Store rows in few numbers, with patterns that are found by comparison, never assumed.
 
-columns   the columns of a row have equal steps from a first one on, the same in every row
-slopes    one number; one per row; the same in every row; the values of another input (products)
+columns   equal steps from the first column of a row, with the same step in every row
+slopes    one number for all, one for each row, the same in every row, or (in products) the values
+          of another input
 """
 
 import numpy as np
 
 
 def packed(step, rows):
-    """Return the rows of each input as a dictionary that the page can read, or None if there are
-    none.
+    """Return the rows of each input as a dictionary that the page can read, or None without rows.
 
-    n       slopes in every row; otherwise `starts`
+    n       number of slopes in every row; if it differs, `starts` instead
     first   the first column of each row; "i" if it is the row's own index
-    offset  the columns from there: a number (equal steps) or a list; otherwise `columns`, all of
-            them
-    slope   a number for all; `row` one number for each row; `same` one row for all; `partner` the
-            input whose values they are; otherwise `slopes`, all of them
+    offset  the columns from there, as a number (equal steps) or a list; `columns` lists all
+            columns instead if there is no pattern
+    slope   one number for all slopes; `row` one number for each row; `same` one row for all;
+            `partner` the input whose values they are; `slopes` lists all slopes otherwise
     """
     out = []
     for k, r in enumerate(rows):
@@ -30,7 +30,7 @@ def packed(step, rows):
 
 
 def _equal(r):
-    """Return the number of slopes in every row, if it is the same in all and not 0."""
+    """Return the number of slopes in each row, if it is the same in all rows and not 0."""
     lengths = np.diff(r.starts)
     return int(lengths[0]) if len(lengths) and (lengths == lengths[0]).all() else 0
 

@@ -1,7 +1,7 @@
 """Record the names, lines and layers of a computation with Python's own tracing.
 
-Every result carries the time of the engine's clock at which it was computed. It is therefore enough
-to note the clock whenever a line or a function begins: a result belongs to the calls during which
+Every result carries the time of the engine's clock at which it was computed. So it is enough to
+note the clock whenever a line or a function begins. A result then belongs to the calls during which
 it was computed, and to the last line that began before it.
 """
 
@@ -20,7 +20,7 @@ from tinyattn.trace.forward import primitives_of
 from tinyattn.trace.tape import Tape
 
 HERE = os.path.dirname(os.path.dirname(autograd.__file__)) + os.sep
-# Results are computed in these files, but their lines tell nothing about the computation ...
+# Results are computed in these files, but their lines do not explain the computation ...
 ENGINE = tuple(HERE + folder + os.sep for folder in ("engine", "ops", "kernels", "trace"))
 # ... except for the array algebra of layers, whose variables are the letters of their formulas. It
 # is in the files of ops/ that have the same name as a public file.
@@ -38,7 +38,7 @@ MOST_ITEMS = 64  # the elements of a list up to this length get names
 
 
 class Closed(str):
-    """The name of a function of the library that is shown as one box, which opens on request."""
+    """The name of a library function that is shown as one box, which opens on request."""
 
 
 class Call(NamedTuple):
@@ -58,7 +58,7 @@ class Line(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A variable's name of an array, with rank 0 in the user's code and 1 in the library's."""
+    """The name of a variable that holds an array: rank 0 in the user's code, 1 in the library's."""
 
     rank: int
     text: str
@@ -67,8 +67,9 @@ class Name(NamedTuple):
 class Recorder:
     """The observations while recording was on.
 
-    calls      of layers and public functions, in the order of their beginning
-    lines      of the user's code;  inner: those of the library's
+    calls      the calls of layers and public functions, in the order in which they began
+    lines      the lines of the user's code that ran
+    inner      the lines of the library's code that ran
     names      {id of a Tensor, array or module: Name}
     functions  {operation: its function}
     roots      the outermost modules that were called
@@ -86,7 +87,7 @@ class Recorder:
 
     @contextmanager
     def on(self, frame=None):
-        """Record inside the block; with a frame, also the lines that follow in that frame."""
+        """Record inside the block and, given a frame, also the lines that follow in that frame."""
         before = sys.gettrace(), frame and frame.f_trace
         if frame is not None:
             frame.f_trace = self._follower(frame, library=False, born=self._now())
@@ -116,7 +117,7 @@ class Recorder:
                     self._note(x, Name(rank, text))
 
     def find_roots(self, tape):
-        """Take the modules that a variable holds and whose parameters are on a tape as roots."""
+        """Take as roots the modules that a variable holds and whose parameters are on a tape."""
         used = {id(x) for step in tape.steps for x in step.inputs if x is not None}
         modules = [
             m
@@ -127,7 +128,7 @@ class Recorder:
         self.roots = [m for m in modules if id(m) not in inner]
 
     def find_boxes(self, tape):
-        """Take the calls of functions that a result remembers, after the fact, outer ones first."""
+        """Add the calls of functions that the results remember, outer ones first."""
         ends = {step.tensor._created for step in tape.steps}
         found = [Call(box.begin, box.end, Closed(box.name)) for box in RECENT if box.end in ends]
         self.calls = sorted(found, key=lambda call: (call.begin, -call.end))
@@ -184,7 +185,7 @@ class Recorder:
         return follow
 
     def _come_back(self, frame):
-        """Continue the caller's line, and the user's, after a call."""
+        """After a call, continue with the line of the caller, and of the user."""
         inside = True
         while frame is not None and frame.f_code.co_filename.startswith(HERE):
             file = frame.f_code.co_filename

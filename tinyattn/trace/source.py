@@ -40,7 +40,7 @@ def source_of(function):
 
 
 def _tidy(text):
-    """Move the further lines of a lambda to the left."""
+    """Indent the second and later lines of a lambda less."""
     first, _, rest = text.partition("\n")
     return first + ("\n" + textwrap.indent(textwrap.dedent(rest), "    ") if rest else "")
 
@@ -67,7 +67,7 @@ def short(file):
 
 
 def described(operation, function):
-    """Return the page's description of an operation: its formula, its lines, the lines of each
+    """Return the page's description of an operation: its formula, its source and that of each
     rule.
     """
     doc = (
@@ -84,7 +84,9 @@ def described(operation, function):
 
 
 def _written(rule):
-    """Return the rule as it is written. A compiled kernel's rule is inside another function."""
+    """Return the rule as it is written in the source. A kernel's rule is inside another
+    function.
+    """
     rule = getattr(rule, "__wrapped__", rule)
     for cell in getattr(rule, "__closure__", None) or ():
         inside = cell.cell_contents

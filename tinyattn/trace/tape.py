@@ -24,7 +24,7 @@ class Step(NamedTuple):
     """One operation that ran: y = operation(*values, **options).
 
     inputs  the Tensors among the inputs, with None for other inputs
-    values  all inputs as plain arrays and numbers, as they were
+    values  all inputs as plain arrays and numbers, as they were during the step
     """
 
     tensor: Tensor
@@ -87,8 +87,8 @@ def _check(root):
 def pull(step, g, constants=False):
     """Return the results of a step's rules for the gradient g: for each input an array, or None.
 
-    `constants` includes inputs of floating-point numbers that require no gradient, if the
-    operation has a rule for them.
+    With `constants`, floating-point inputs that require no gradient are included if the operation
+    has a rule for them.
     """
     asked = [
         _is_float(v) and (constants or _wanted(x))

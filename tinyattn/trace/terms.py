@@ -31,7 +31,7 @@ def _adds_up(step, sums):
 
 
 def _without_partner(step, inputs, packed):
-    """Return all inputs but one factor of a product, which counts only once."""
+    """Return all inputs except one factor of a product, because a product counts only once."""
     is_tensor = [x is not None for x in step.inputs]
     for k in sorted(inputs, key=lambda k: not is_tensor[k]):
         partner = packed[k].get("partner")

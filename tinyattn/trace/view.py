@@ -23,15 +23,16 @@ HEIGHT = 720  # pixels of the frame in a notebook
 def trace(what=None, *args, model=None, title=None, labels=()):
     """Step through the computation of one number, forward and backward, number by number.
 
-        ta.trace(loss)            afterwards; weights have the names of the model, if a variable
-                                  holds it, and ta.trace(loss, model) says which one it is; losses,
-                                  norms and attention are one box each with their formula
+        ta.trace(loss)            shows a computation afterwards. If a variable holds the model,
+                                  weights have their names in it; otherwise pass the model too,
+                                  ta.trace(loss, model). Each loss, norm and attention is one box
+                                  with its formula
         ta.trace(f, x, y)         runs f(x, y); arrays of floating-point numbers get gradients
-        with ta.trace() as t:     records the lines of the block, up to its last single number
+        with ta.trace() as t:     records the lines of the block; its last single number is traced
             loss = ...
 
-    While it records, operations use array algebra instead of compiled kernels, so that there are
-    more and smaller steps to look at.
+    During recording, operations use array algebra instead of compiled kernels, so there are more
+    and smaller steps to look at.
 
     Args:
         what     the result of a computation (a Tensor), a function to run, or None for a block
@@ -238,7 +239,7 @@ class Block:
 
     def __enter__(self):
         self._recorder.look({**self._frame.f_globals, **self._frame.f_locals}, 0, 0)
-        self._recorder.last = None  # results from before the block are not its own
+        self._recorder.last = None  # forget results from before the block
         self._inside = [array_algebra(), self._recorder.on(self._frame)]
         for manager in self._inside:
             manager.__enter__()

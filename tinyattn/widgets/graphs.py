@@ -11,9 +11,9 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
 
     Args:
         points   positions [N, 2]
-        sizes    sizes [N] of the drawn points, such as their momenta; None: all equal
+        sizes    sizes of the drawn points [N], such as their momenta; None: all equal
         k        initial number of neighbours
-        what     noun for a point, a single word
+        what     word for a point, such as "particle"
     """
     points = _plane("neighbours", "points", points)
     sizes = np.ones(len(points)) if sizes is None else numbers("neighbours", "sizes", sizes, 1)

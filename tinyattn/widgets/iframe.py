@@ -1,4 +1,4 @@
-"""The display of an interactive page in a notebook and in a deck, and its static replacement.
+"""Show an interactive page in a notebook and in a deck, with a static replacement.
 
 The page is in its own frame, without a server or a network. A stand-in below the frame is shown
 where the frame is removed: in a notebook that is not trusted yet, and in its web view.
@@ -11,17 +11,17 @@ HOW = (
     "To wake it in JupyterLab: menu View, Activate Command Palette, Trust Notebook. Or run this "
     "cell and those before it."
 )
-# JupyterLab tells its theme only by this attribute, and a page in a frame by `color-scheme`
+# JupyterLab reports its theme only by this attribute, which becomes `color-scheme` in the frame
 DARK = "[data-jp-theme-light=false] .explorer>iframe{color-scheme:dark}"
 
 
 def iframe(page, title, height, still=""):
     """Return the HTML of an output that contains a page.
 
-    `page` is its HTML and `title` names the frame. The HTML `still` replaces the frame where it is
-    removed, above the sentence that explains how to activate it. Frame and stand-in share one cell
-    of a grid, so no space stays empty without the frame. If the cell has a height, as in a deck,
-    the frame has the same height.
+    `page` is the HTML of the page, and `title` is the title of the frame. Where the frame is
+    removed, the HTML `still` appears in its place, with a sentence that explains how to activate
+    the frame. Both share one cell of a grid, so no space stays empty without the frame. If the cell
+    has a height, as in a deck, the frame has the same height.
     """
     source, title = html.escape(page, quote=True), html.escape(title, quote=True)
     return (

@@ -1,4 +1,4 @@
-"""The explorer of a small GPT that reads the words which are typed into the page."""
+"""An explorer of a small GPT that reads the words that you type into the page."""
 
 import base64
 
@@ -8,7 +8,7 @@ from tinyattn.engine.autograd import no_grad
 from tinyattn.widgets import still
 from tinyattn.widgets.widget import Widget
 
-LONGEST = 40  # tokens of the words that are shown; a map of more is too fine to click on
+LONGEST = 40  # tokens; a map of more tokens is too fine to click on
 
 
 def own_words(model, tokenizer, text, *, what="a small GPT"):
@@ -20,13 +20,13 @@ def own_words(model, tokenizer, text, *, what="a small GPT"):
 
     Args:
         model       a `models.GPT`
-        tokenizer   its `data.tokenizers.BytePairs`, with a special token that stands before a text
-        text        the words at the beginning
+        tokenizer   its `data.tokenizers.BytePairs`, with a special token that precedes every text
+        text        the words that are shown at first
         what        name of the model, for the title
 
     Raises:
         TypeError: the model is not a GPT, or the tokenizer is not one of byte pairs
-        ValueError: the tokenizer does not fit the model, or has not exactly one special token
+        ValueError: the tokenizer does not fit the model, or does not have exactly one special token
     """
     parts = all(hasattr(model, part) for part in ("embedding", "positions", "blocks"))
     if not parts or not hasattr(tokenizer, "merges"):
@@ -69,7 +69,7 @@ def rows_in_8_bits(matrix, largest=127):
 
     Args:
         matrix    numbers [R, C]
-        largest   the whole numbers are at most as large; 31 needs only 6 of the 8 bits
+        largest   largest absolute value of the whole numbers; 31 needs only 6 of the 8 bits
     """
     matrix = np.asarray(matrix, np.float64)
     factors = (np.abs(matrix).max(axis=1) / largest).astype("<f4")

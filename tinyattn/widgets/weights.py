@@ -28,7 +28,8 @@ def temperature(scores, labels=None):
 def score_variance(q, keys, dimensions=None):
     """Explore the scores of a query with keys, for 1, 2, 4, ... features.
 
-    The variance of q·k grows with d, so the softmax selects a single key, which q·k / √d avoids.
+    The variance of q·k grows with d, so the softmax selects a single key. Dividing by √d avoids
+    this.
 
     Args:
         q            query [d]
@@ -59,7 +60,7 @@ def score_variance(q, keys, dimensions=None):
 
 
 def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
-    """Explore a key that you drag in the plane: its length and angle, its score, its weight.
+    """Explore a key that you drag in the plane: its length, angle, score and weight.
 
     Args:
         query   the query (x, y)

@@ -66,9 +66,7 @@ class Widget:
 
 
 def numbers(name, what, values, ndim):
-    """Return real numbers with `ndim` axes as a float64 array, or raise an error that names the
-    widget.
-    """
+    """Return real numbers with `ndim` axes as a float64 array. The errors name the widget."""
     array = np.asarray(to_array(values))
     if array.dtype.kind not in "fiub" or array.ndim != ndim or array.size == 0:
         raise ValueError(
@@ -81,7 +79,7 @@ def numbers(name, what, values, ndim):
 
 
 def names_of(name, what, given, count):
-    """Return the given names, or 0, 1, 2, ..., and raise an error unless there are `count`."""
+    """Return the given names, or 0, 1, 2, ... Raises ValueError unless there are `count` names."""
     names = [str(i) for i in range(count)] if given is None else [str(n) for n in given]
     if len(names) != count:
         raise ValueError(f"widgets.{name}: {what} must have {count} entries, got {len(names)}")

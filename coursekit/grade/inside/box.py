@@ -18,7 +18,7 @@ class Forbidden(Exception):
     """An error for the use of a name that the task does not list."""
 
 
-# --- what is listed
+# --- the listed names
 
 NUMPY_REFUSED = {
     "DataSource",
@@ -101,7 +101,7 @@ TENSOR = set(
 DERIVED = "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sin cos tan arcsinh arccosh arctanh"
 COUNTED = [*DERIVED.split(), "arcsin", "arccos", "arctan", "power", "pow", "float_power", "sqrt"]
 COUNTED += ["logaddexp", "logaddexp2", "ldexp", "sinc", "i0", "cbrt"]
-# modules whose distributions and big numbers have an exp that nobody counts
+# these modules have distributions or big numbers with an exp that is not counted
 NOT_BY_HAND = {"cmath", "decimal", "numpy.fft", "numpy.random", "random", "statistics"}
 NO_WAY_ROUND = {"geomspace", "logspace", "vectorize", "frompyfunc", "emath", "kaiser", "longdouble"}
 
@@ -111,7 +111,7 @@ ENGINE = {"backward", "grad", "grad_fn", "requires_grad", "requires_grad_"}
 
 
 class Count:
-    """The count of numbers that passed through exp, tanh and similar functions."""
+    """A counter of the numbers that passed through exp, tanh and similar functions."""
 
     numbers = 0
 
@@ -168,7 +168,7 @@ def refusing(what):
 
 
 def shown(full):
-    """Return a full name as students write it."""
+    """Return a full name in the form that students write."""
     return (
         full.replace("tinyattn.functional", "F", 1)
         if full.startswith("tinyattn.functional.")
@@ -186,7 +186,7 @@ class Box:
         self.builtins = self._builtins()
 
     def lists(self, value):
-        """Return True for an object of the library that the task lists."""
+        """Return whether the task lists an object of the library."""
         return any(value is one for one in self.allowed)
 
     def refuse(self, value):
@@ -197,7 +197,7 @@ class Box:
     # --- modules
 
     def module(self, name):
-        """Return the stand-in for a module."""
+        """Return the stand-in for a module, which shows only listed names."""
         if name not in self.made:
             self.made[name] = self._stand_in(name)
         return self.made[name]
@@ -273,7 +273,7 @@ class Box:
         return stand_in(name, look)
 
     def refuses(self, attribute):
-        """Return True for an attribute that the student's code may not use."""
+        """Return whether an attribute is forbidden for the student's code."""
         return is_refused(attribute) or (self.by_hand and attribute in ENGINE)
 
     # --- builtins
@@ -344,7 +344,7 @@ class Box:
 
 
 def _from(box, name):
-    """Return the object from which `from module import names` reads. Refused names may wait."""
+    """Return the object that `from module import names` reads. Refused names raise when used."""
     module = box.module(name)
 
     def look(attribute):
@@ -435,9 +435,7 @@ def resolve(full):
 
 
 def safe(function, refuses):
-    """Return a version of getattr or a similar function that only sees attributes a student may
-    write.
-    """
+    """Return a version of getattr or a similar function that only sees permitted attributes."""
 
     def same(value, name, *rest):
         if type(name) is not str:
@@ -452,7 +450,9 @@ def safe(function, refuses):
 
 
 def kind_of(value):
-    """Return type(value), except for the type of types, which makes classes with any attribute."""
+    """Return type(value), but refuse the type of types, which could make classes with any
+    attribute.
+    """
     if isinstance(value, type):
         raise Forbidden("you use the type of a type, which grading does not run")
     return type(value)
@@ -508,7 +508,7 @@ def _no_complex(result):
 
 
 def close_tensor():
-    """Remove from Tensor the methods that NumPy does not have and no task lists."""
+    """Remove from Tensor all methods that NumPy's arrays do not have and that no task lists."""
     from tinyattn import Tensor
 
     for name in dir(Tensor):

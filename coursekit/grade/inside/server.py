@@ -1,8 +1,7 @@
-"""The process inside the sandbox: the student's cells, and answers to the grader's questions.
+"""The process inside the sandbox, which runs the student's cells and answers the grader.
 
-One line of JSON comes in, and one goes out. Whatever the student's code does here, it can only
-change its own answers, because the grader reads numbers, compares them, and keeps its judge
-outside.
+Each request and each answer is one line of JSON. Whatever the student's code does here, it can only
+change its own answers, because the grader compares the numbers outside of the sandbox.
 
 A box has two namespaces. The distributed cells run in `given`, with all of the library, and so do
 sample solutions of earlier tasks. The student's code runs in `own`, with the names that the task
@@ -35,9 +34,7 @@ class Bin(io.TextIOBase):
 
 
 def reply(line):
-    """Return the answer to one request, as a line of JSON. Prints of the student's code are
-    dropped.
-    """
+    """Return the answer to one request, as a line of JSON, without prints of the student's code."""
     kept = sys.stdout, sys.stderr
     sys.stdout = sys.stderr = Bin()
     try:
@@ -71,7 +68,7 @@ class Names:
         return first[name] if name in first else second[name]
 
     def run_given(self, tree, where):
-        """Run a distributed cell, and show its names to the student's code."""
+        """Run a distributed cell, and let the student's code use the names that it defines."""
         before = dict(self.given)
         exec(compile(tree, where, "exec"), self.given)
         for name, value in list(self.given.items()):
@@ -92,13 +89,15 @@ class Names:
         return value
 
     def run_sample(self, tree, where):
-        """Run a sample solution of an earlier task instead of the student's."""
+        """Run the sample solution of an earlier task instead of the student's solution."""
         before = dict(self.given)
         self.run_given(tree, where)
         self.fixed |= {n for n in self.given if self.given[n] is not before.get(n)}
 
     def run_own(self, tree, where):
-        """Run statements of the student, and show their names to the distributed cells."""
+        """Run statements of the student, and let the distributed cells use the names they
+        define.
+        """
         before = dict(self.own)
         try:
             self.box.run(tree, where, self.own)
@@ -141,7 +140,7 @@ def _statements(cell):
 
 
 def _run_all(waiting):
-    """Run statements, and try those whose names do not exist yet again after the others."""
+    """Run statements. Those that need names that do not exist yet run again after the others."""
     while waiting:
         again, errors = [], []
         for run, tree, where in waiting:

@@ -100,7 +100,7 @@ def summed(g, shape):
 
 
 def _axes(g, shape, came):
-    """Which axes a result is summed over, and which ones it should be; "" if it is no such sum."""
+    """Say which axes a result is summed over and which are right, or "" if it is not such a sum."""
     left = g.ndim - len(shape)
     copies = tuple(left + i for i, n in enumerate(shape) if n == 1 and g.shape[left + i] > 1)
     wanted = (*range(left), *copies)
@@ -110,7 +110,7 @@ def _axes(g, shape, came):
             total = g.sum(axes, keepdims=keep)
             if axes != wanted and total.shape == came.shape and np.allclose(total, came):
                 return (
-                    f"Yours is summed over {_list(axes)} of g; the copies are along "
+                    f"Yours is summed over {_list(axes)} of g, but the copies are along "
                     f"{_list(wanted) if wanted else 'no axis'}."
                 )
     return ""
@@ -230,8 +230,7 @@ def softmax_rule(student, case):
         * y
         * (1 - y),
         "without the sum: each probability of a row depends on all its scores": g * y,
-        "with the sum over the whole array; rows have nothing to do with each other": y
-        * (g - np.sum(g * y)),
+        "with the sum over the whole array, although each row is separate": y * (g - np.sum(g * y)),
         "with the sum over the columns: sum along the row, axis=1": y
         * (g - np.sum(g * y, axis=0, keepdims=True)),
         "with the sum of g without y: if all scores of a row rise together, nothing changes, so "
@@ -259,7 +258,7 @@ def softmax_rule(student, case):
 def slope_of(its, program, value):
     """The student's derivative of the last number of a program with respect to the first.
 
-    program: steps (operation, i, j) on the numbers so far; the operation "const" makes j.
+    `program` has steps (operation, i, j) on the numbers so far. The operation "const" makes j.
     """
 
     used = [0]  # not in the class, where it could be set back
@@ -381,7 +380,7 @@ def long_chain(student, case):
 
 
 def descended(its, start, idle, step, times):
-    """Two parameters after some steps on a quadratic loss; the second has no gradient."""
+    """Return two parameters after steps on a quadratic loss, where the second has no gradient."""
     import numpy as np
 
     import tinyattn as ta

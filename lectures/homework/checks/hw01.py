@@ -68,7 +68,7 @@ def known_cells(s, c, p):
         "without the sigmoids": cell(S=lambda u: u),
         "without forgetting: the old c must be multiplied by f": cell(f_of=lambda i: 1),
         "without the peepholes": cell(0 * p),
-        "when the output gate sees the old c; it sees the new one": cell(look="old"),
+        "when the output gate sees the old c instead of the new one": cell(look="old"),
         "with the peepholes of i and f exchanged": cell(p[[1, 0, 2]]),
         "without the peephole of the output gate": cell(p * [[1], [1], [0]]),
         "when h and c_new are exchanged: h comes first, yours are swapped": cell()[::-1],

@@ -47,7 +47,7 @@ def wrong_tables(N, k, stride, padding, dilation):
             i + j * stride - padding
         ),
         "with stride and dilation exchanged": clean(i * dilation + j * stride - padding),
-        "with a step of k from window to window; it is `stride`": clean(
+        "with a step of k from window to window instead of `stride`": clean(
             i * k + j * dilation - padding
         ),
         "with the nearest word outside: there is no word, so -1": np.clip(
@@ -119,8 +119,8 @@ def wrong_convolutions(x, w, b, I):
         "where -1 reads the last word: a term without a neighbour is 0": summed(x[I]) + b,
         "without the bias b": plain,
         "with the bias subtracted: here it is +b, the slide's threshold is -T": plain - b,
-        "with b added once for every term of the sum; it belongs there once": plain + terms * b,
-        "with b added once more for every term of the sum; it belongs there once": (
+        "with b added once for every term of the sum instead of once": plain + terms * b,
+        "with b added once more for every term of the sum instead of once": (
             plain + (terms + 1) * b
         ),
         "with the kernel reversed (its last position first)": summed(seen, w[::-1]) + b,
@@ -162,12 +162,12 @@ def wrong_groups(x, w):
 
 
 INDICES = (
-    "w is [k, N_out, N_F / G]: w[j, alpha, beta]; x is [N, N_F]. With G groups each has N_F / G "
-    "features and N_out / G outputs."
+    "w is [k, N_out, N_F / G], as in w[j, alpha, beta], and x is [N, N_F]. Each of the G groups "
+    "has N_F / G features and N_out / G outputs."
 )
 LETTERS = (
-    "With an axis for the groups: filters [k, G, N_out / G, N_F / G] with the letters j g a b, "
-    "windows [P, k, G, N_F / G] with i j g b; what comes out is [P, G, N_out / G]."
+    "With an axis for the groups, filters [k, G, N_out / G, N_F / G] have the letters j g a b, "
+    "windows [P, k, G, N_F / G] have i j g b, and the result is [P, G, N_out / G]."
 )
 
 
@@ -251,8 +251,12 @@ def wrong_weights(x, w, wt, r):
         "with both exchanged: your result is the transpose": soft(s / root, 1).T,
         "without the division by √d_k": soft(s, 1),
         "by dividing by d_k, not by its root": soft(s / len(w), 1),
-        "by dividing by the root of the number of features; d_k is len(w)": soft(s / np.sqrt(F), 1),
-        "by dividing by the root of the number of words; d_k is len(w)": soft(s / np.sqrt(N), 1),
+        "by dividing by the root of the number of features, not of d_k = len(w)": soft(
+            s / np.sqrt(F), 1
+        ),
+        "by dividing by the root of the number of words, not of d_k = len(w)": soft(
+            s / np.sqrt(N), 1
+        ),
         "without the softmax": s / root,
         "with w in both places: the query has its own map wt": soft(
             scores_of(x, w, w, there) / root, 1
@@ -315,8 +319,8 @@ def wrong_distances(x, w, wt, r):
 
 
 PAIR = (
-    "w and wt are [d_k, N_F]: w[alpha, beta], wt[alpha, gamma]; x is [N, N_F]; r is [2R + 1, d_k]. "
-    "Its rows end at 2R: a distance beyond R counts as R."
+    "w and wt are [d_k, N_F], as in w[alpha, beta] and wt[alpha, gamma], x is [N, N_F], and r is "
+    "[2R + 1, d_k]. The rows of r end at 2R, so a distance beyond R counts as R."
 )
 
 
@@ -331,7 +335,7 @@ def attention(x, w, wt, r, wh):
 
 
 EINSUM = (
-    'Letters: w "ab", x "jb", wt "ac", x again "ic", r[d] "ija"; the weights "ij", wh "ab". '
+    'Letters: w "ab", x "jb", wt "ac", x again "ic", r[d] "ija". Then the weights "ij", wh "ab". '
     "A distance beyond R counts as R."
 )
 
@@ -393,7 +397,7 @@ def pair_matrices(its, which, x, w, wt, r, wh, kernel, a):
     return np.array([[np.asarray(matrix, float) for matrix in row] for row in found])
 
 
-PAIRS = "A(i, j) must be a matrix [N_out, N_F] for every pair; w[...] outside of 0 … k - 1 is none."
+PAIRS = "A(i, j) must be a matrix [N_out, N_F] for every pair. w[...] has only the rows 0 … k - 1."
 
 
 def _summed(student, which, given):
@@ -429,7 +433,7 @@ def as_convolution(student, case):
         "without the shift by k // 2: the middle of the kernel belongs to j = i": (
             lambda i, j: inside(j - i)
         ),
-        "where a negative place reads the end of the kernel; too far means zeros": (
+        "where a negative place reads the end of the kernel, although too far means zeros": (
             lambda i, j: j - i + k // 2
         ),
         "with |j - i|: left and right have matrices of their own": lambda i, j: inside(abs(j - i)),

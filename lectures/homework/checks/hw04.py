@@ -111,7 +111,7 @@ def wrong_penalties(plain, far, root, V):
 
 # --- task 1
 
-SHAPES = "Q[i] and K[j] have d_k numbers, V[j] and Y[i] have d_v; T and S may differ."
+SHAPES = "Q[i] and K[j] have d_k numbers, and V[j] and Y[i] have d_v. T and S may differ."
 
 
 def queries(case, T=3, S=5, dk=4, dv=2):
@@ -144,7 +144,7 @@ def softmax_rows(student, case):
     e = np.exp(s)
     mistakes = {
         "by dividing by the sum of all numbers, not of the row": e / e.sum(),
-        "along the first axis; the last one is meant": e / e.sum(axis=0),
+        "along the first axis instead of the last": e / e.sum(axis=0),
         "without dividing by the sum": np.exp(s - s.max(axis=-1, keepdims=True)),
         "without dividing by the sum of the row": e,
     }
@@ -302,7 +302,7 @@ def empty_row(student, case):
     )
     right = hidden_reference(Q, K, V, none)
     mean = np.where(none.any(axis=1, keepdims=True), right, V.mean(axis=0))
-    judge(y, right, {"when an empty row becomes the mean of all values; it should be 0": mean})
+    judge(y, right, {"when an empty row becomes the mean of all values instead of 0": mean})
 
 
 @homework.part(3, "gradient")
@@ -359,7 +359,7 @@ def backward(g, Q, K, V, case=None):
         "with the sum of the gradients instead of their weighted sum: Σ a_i g_i": all_three(
             A * (gA - gA.sum(axis=1, keepdims=True))
         ),
-        "with the softmax's sum over all rows; each row is its own softmax": all_three(
+        "with the softmax's sum over all rows, although each row is its own softmax": all_three(
             A * (gA - (gA * A).sum())
         ),
         "without the factor A in front of the bracket of the softmax's rule": all_three(
@@ -494,7 +494,9 @@ def merged(its, z, D, heads):
 def merge(student, case):
     B, H, T, dk = 2, case.size(4, 2, 5), case.size(6, 2, 5), case.size(4, 2, 5)
     z = np.arange(1.0 * B * H * T * dk).reshape(B, H, T, dk)
-    came = student.ask(merged, z, H * dk, H, hint="z is [B, H, T, D/H]; the result is [B, T, D].")
+    came = student.ask(
+        merged, z, H * dk, H, hint="z is [B, H, T, D/H], and the result is [B, T, D]."
+    )
     mistakes = {
         "by a reshape alone: the first tokens then hold the tokens of head 0": z.reshape(
             B, T, H * dk

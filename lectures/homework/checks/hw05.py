@@ -43,7 +43,7 @@ def error_of(its, name, kind, X, p):
 
 
 def ask_error(student, name, kind, X, p):
-    hint = "F takes a set [N, d]. PX is X[p]; results may be Tensors, array(...) makes arrays."
+    hint = "F takes a set [N, d]. PX is X[p]. If results are Tensors, array(...) makes arrays."
     came = student.ask(error_of, name, kind, X, p, hint=hint)
     expect(came is not None, f"{name} returned None. Is the `return` missing?", NO_RETURN)
     return float(number_of(came, name))
@@ -92,7 +92,7 @@ def equivariance(student, case):
     )
     expect(
         not np.isclose(e, np.abs(f(X[p]) - f(X)).max()),
-        "equivariance_error: this is the test for invariance; F(X) has to be permuted, too",
+        "equivariance_error: this is the test for invariance, but F(X) has to be permuted, too",
         "the test for invariance instead of equivariance",
     )
     expect(
@@ -216,7 +216,7 @@ def deep_sets(student, case):
             rho(phi(x * there).sum(axis=1) / count)
         ),
         "from a mean over all N positions, padding included": rho((phi(x) * there).mean(axis=1)),
-        "from a sum; divide by the number of elements": rho((phi(x) * there).sum(axis=1)),
+        "from a sum, without dividing by the number of elements": rho((phi(x) * there).sum(axis=1)),
         "when padding is summed, too: the mask is only in the number of elements": rho(
             phi(x).sum(axis=1) / count
         ),
@@ -227,7 +227,7 @@ def deep_sets(student, case):
             (phi(x) * there).sum(axis=1) / max(mask.sum(), 1)
         ),
         "by dividing after ρ: it comes after the mean": rho((phi(x) * there).sum(axis=1)) / count,
-        "from the maximum; the mean is asked for": rho((phi(x) * there).max(axis=1)),
+        "from the maximum instead of the mean": rho((phi(x) * there).max(axis=1)),
         "with ρ applied to every element: it comes after the mean": np.sum(
             rho(phi(x)) * there, axis=1
         )
@@ -327,8 +327,8 @@ def train_step(student, case):
         "from the gradients of this step plus those of the step before: gradients add up until "
         "optimizer.zero_grad() clears them": W - 2 * lr * slope,
         "when the weights go uphill": W + lr * slope,
-        "from the sum of the squares; the mean is asked for": W - lr * B * slope,
-        "from half the squares; take the mean of the squares themselves": W - lr * slope / 2,
+        "from the sum of the squares instead of the mean": W - lr * B * slope,
+        "from half the squares instead of the squares themselves": W - lr * slope / 2,
     }
     judge(after, W - lr * slope, mistakes, what="train_step, the weights")
     judge(bias, -lr * np.array([2 * difference.mean()]), what="train_step, the bias")

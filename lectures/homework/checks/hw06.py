@@ -356,7 +356,7 @@ SUBLAYERS = ("self-attention", "cross-attention", "the feed-forward network")
 
 
 def right_decoder(x, memory, mask, keep, weights, *, drop=(), norm="after", order=(0, 1, 2)):
-    """The layer, or the layer with a mistake; drop: ("skip", i) and ("norm", i) are left out."""
+    """Return the layer, or the layer without ("skip", i) or ("norm", i) in `drop`."""
     own, other, (w1, b1, w2, b2), norms = weights[:4], weights[4:8], weights[8:12], weights[12:]
     parts = [
         lambda y: two_heads(y, y, mask, *own),
@@ -471,7 +471,7 @@ def translator(student, case):
 
 
 def seen(its, name, fault, sign, cases):
-    """The result of a student's test for a model with one fault; were its inputs kept?
+    """Return the result of a student's test for a model with one fault, and if inputs were kept.
 
     cases: a list of (src, tgt). Returns a list of (answer, src, tgt) after the test.
     """
@@ -532,7 +532,7 @@ def _asked(student, name, fault, sign, cases):
 
 
 def largest_change(name, src, tgt):
-    """The correct answer for the model with this fault; None where it depends on the student."""
+    """Return the correct answer for the model with this fault. None: it depends on the student."""
     if name == "padding":
         return 0.1 * 2
     if name == "neighbours":

@@ -47,7 +47,7 @@ def four_columns(pt, eta, phi):
 def ask_pairs(student, case):
     """The jet, and the columns of its pairs [N, N, 4]: the student's and the right ones.
 
-    The diagonal (a particle with itself) is not compared here; it is 0 in both.
+    The diagonal (a particle with itself) is not compared here, because it is 0 in both.
     """
     pt, eta, phi = jet(case)
     y = array_of(student.pairs(pt, eta, phi, hint="pt[:, None] with pt gives all pairs, [N, N]."))
@@ -98,16 +98,18 @@ def pair_momenta(student, case):
     softer = of_pairs(np.log(np.minimum(pt[:, None], pt)))
     harder = of_pairs(np.log(np.maximum(pt[:, None], pt)))
     mistakes = {
-        "from the harder of the two; use the softer one": harder + right[..., 2],
-        "from the softer pT alone; multiply it by Δ": softer,
+        "from the harder of the two instead of the softer one": harder + right[..., 2],
+        "from the softer pT alone, without the factor Δ": softer,
         "with Δ² instead of Δ": softer + 2 * right[..., 2],
         "from a Δ whose Δφ is not in -π … π": softer + of_pairs(np.log(unwrapped)),
     }
     judge(y[..., 0], right[..., 0], mistakes, atol=1e-6, what="ln kT")
     mistakes = {
         "from the softer pT alone: z is its fraction, so divide by the sum of both": softer,
-        "by dividing the softer pT by the harder one; divide by the sum of both": softer - harder,
-        "for the harder one; z is the fraction of the softer one": right[..., 1] + harder - softer,
+        "by dividing the softer pT by the harder one instead of the sum": softer - harder,
+        "for the fraction of the harder one, not of the softer one": right[..., 1]
+        + harder
+        - softer,
     }
     judge(y[..., 1], right[..., 1], mistakes, atol=1e-6, what="ln z")
 
@@ -120,7 +122,7 @@ def pair_mass(student, case):
     exchanged = np.cosh(dphi) - np.cos(deta)
     with np.errstate(all="ignore"):
         mistakes = {
-            "for ln m; ln m² is twice as large": right[..., 3] / 2,
+            "for ln m, while ln m² is twice as large": right[..., 3] / 2,
             "without the factor 2": of_pairs(right[..., 3] - np.log(2)),
             "with Δ² instead of 2 (cosh Δη - cos Δφ), which holds for small distances only": (
                 of_pairs(from_pt - np.log(2) + 2 * right[..., 2])
@@ -166,11 +168,11 @@ def pair_of_itself(student, case):
             "when SMALLEST is added: that changes the others too": np.log(columns + SMALLEST)[
                 ..., k
             ],
-            "when the logarithm is raised to SMALLEST; raise the value before the "
-            "logarithm": np.maximum(right[..., k], SMALLEST),
+            "when the logarithm is raised to SMALLEST instead of the value before "
+            "the logarithm": np.maximum(right[..., k], SMALLEST),
         }
         if k == 0:
-            mistakes["from a Δ that was raised already; raise kT itself"] = early
+            mistakes["from a Δ that was already raised, instead of raising kT itself"] = early
         judge(y[..., k], right[..., k], mistakes, rtol=1e-10, atol=1e-9, what=name)
 
 
@@ -192,14 +194,14 @@ def biased(student, case):
     (q, k, v), U, _ = one_head(case)
     s, root = q @ k.T, np.sqrt(q.shape[1])
     mistakes = {
-        "when U is added to the weights; add it to the scores, before the softmax": (
+        "when U is added to the weights instead of the scores before the softmax": (
             (soft(s / root) + U) @ v
         ),
-        "when the scores are multiplied by U; add it": soft(s / root * U) @ v,
-        "when U is divided by √d, too; divide only QKᵀ": soft((s + U) / root) @ v,
+        "when the scores are multiplied by U instead of adding it": soft(s / root * U) @ v,
+        "when U is divided by √d, too, not only QKᵀ": soft((s + U) / root) @ v,
         "without the root of d": soft(s + U) @ v,
         "by dividing by d instead of its root": soft(s / root**2 + U) @ v,
-        "when the softmax runs over the rows, which receive; each row must sum to 1": (
+        "when the softmax runs over the rows, which receive, so that a row does not sum to 1": (
             soft(s / root + U, axis=0) @ v
         ),
         "without U": soft(s / root) @ v,
@@ -222,7 +224,7 @@ def biased_padding(student, case):
     same = np.allclose(y[mask], heard[mask])
     expect(
         not same or np.allclose(y[~mask], heard[~mask]),
-        "with padding: you masked the rows, which receive; mask the columns, which send",
+        "with padding: you masked the rows, which receive. Mask the columns, which send",
         "rows masked instead of columns",
     )
     expect(
@@ -414,7 +416,7 @@ def the_step(student, case):
 
 
 def light_curve(case):
-    """Times, magnitudes and who is visible, [T]; at least two are hidden."""
+    """Return times, magnitudes and which are visible, [T]. At least two are hidden."""
     if case.number == 0:
         times, m = np.array([0.0, 1, 3, 4, 8, 9]), np.array([1.0, 1.2, 0.7, 2.0, 1.1, 0.4])
         return times, m, np.array([True, False, True, True, False, True])
@@ -475,7 +477,7 @@ def ask_leaks(student, kind, case):
     )
     expect(
         not found[visible].any(),
-        "leaks: visible magnitudes may be used; only hidden ones can leak",
+        "leaks: visible magnitudes may be used. Only hidden ones can leak",
         "visible magnitudes count as leaks",
     )
     return found, np.flatnonzero(~visible)
@@ -505,7 +507,7 @@ def leak_of_another(student, case):
         found, hidden = ask_leaks(student, kind, case)
         expect(
             not found[hidden[1]] or found[hidden[0]],
-            "leaks: you marked the prediction that changes; mark the magnitude that you changed",
+            "leaks: you marked the prediction that changes. Mark the magnitude that you changed",
             "marked where the prediction changes",
         )
         expect(

@@ -75,7 +75,7 @@ PAIRS = (
 def values(student, case):
     h, R, S, a, _ = graph_of(case)
     z, _ = _scores(student, h, R, S, a)
-    mistakes = {"from the receiver's matrix; z is what is sent": h @ R.T}
+    mistakes = {"from the receiver's matrix, although z is sent": h @ R.T}
     judge(z, h @ S.T, mistakes, what="z (rows are nodes, so all at once it is h @ S.T)")
 
 
@@ -87,12 +87,10 @@ def scores(student, case):
     right = score_of(h, R, S, a)
     mistakes = {
         "when the LeakyReLU is missing": plain @ a,
-        "from a ReLU; the negative side keeps a slope of 0.2": np.maximum(plain, 0) @ a,
+        "from a ReLU, without the slope of 0.2 on the negative side": np.maximum(plain, 0) @ a,
         "with a slope on the negative side that is not 0.2 but 0.01": leaky(plain, 0.01) @ a,
         "when rows and columns are exchanged: R goes with the receiver, the row": right.T,
-        "with the LeakyReLU after the product with a: that is GAT; here it comes before": leaky(
-            plain @ a
-        ),
+        "with the LeakyReLU after the product with a, as in GAT, not before it": leaky(plain @ a),
         "with the LeakyReLU around both halves one by one: first the sum, then the LeakyReLU": (
             leaky(h @ R.T)[:, None] + leaky(h @ S.T)[None]
         )
@@ -126,7 +124,7 @@ def some_scores(case):
     return case.normal(*adj.shape), adj
 
 
-ROWS = "e and adj are [N, N]; a sum along a row must keep its axis (keepdims=True)."
+ROWS = "e and adj are [N, N]. A sum along a row must keep its axis (keepdims=True)."
 
 
 @homework.part(2, "weights of neighbours")
@@ -193,7 +191,7 @@ def tall(student, case):
         )
         expect(
             finite,
-            "attention: scores of 1000 overflow; subtract the largest of the row before exp",
+            "attention: scores of 1000 overflow. Subtract the largest of the row before exp",
             "scores of 1000 overflow",
         )
         text = f"attention, with {shift:+.0f} added to the scores of all neighbours (is the "
@@ -253,7 +251,7 @@ def layer(student, case):
         ),
         "when σ = tanh is missing": alpha @ z,
         "when alpha is transposed: sum over senders j, alpha @ z": np.tanh(alpha.T @ z),
-        "when σ comes before the sum; it comes after the sum": alpha @ np.tanh(z),
+        "when σ comes before the sum instead of after it": alpha @ np.tanh(z),
         "when the weights are not used: this is the plain sum of the neighbours": np.tanh(hat @ z),
         "from the receiver's values R h: what is added up is what is sent": np.tanh(
             alpha @ (h @ R.T)
@@ -273,7 +271,7 @@ def adj_stays(student, case):
     y, after = student.ask(layer_keeps_adj, h, adj, R, S, a, hint=PAIRS)
     expect(
         np.array_equal(adj, after),
-        "gat_layer: adj was changed; make a new one, with adj.copy() or with np.where",
+        "gat_layer: adj was changed. Make a new one, with adj.copy() or with np.where",
         "adj was changed",
     )
     judge(y, layer_of(h, adj, R, S, a), what="gat_layer, called twice")
@@ -315,13 +313,13 @@ def edges(student, case):
         "when receiver and sender are exchanged in the score: R goes with graph.dst": np.tanh(
             weights_of(e.T, hat) @ z
         ),
-        "with a softmax over the edges of one sender; it should be those of one receiver, dst": (
+        "with a softmax over the edges of one sender instead of one receiver, dst": (
             np.tanh((p / p.sum(axis=0)) @ z)
         ),
-        "with a softmax over all edges at once; each receiver has its own": np.tanh(
+        "with one softmax over all edges instead of one for each receiver": np.tanh(
             (p / p.sum()) @ z
         ),
-        "when the message is that of the receiver itself; it should be alpha · z_j": np.tanh(z),
+        "when the message is the receiver's own z instead of alpha · z_j": np.tanh(z),
         "when σ = tanh is missing": alpha @ z,
         "with the mean of the messages: the weights of a node sum to 1 already, so its messages "
         "are added up": np.tanh(alpha @ z / hat.sum(axis=1, keepdims=True)),
@@ -448,12 +446,12 @@ def several_heads(student, case):
     each = [layer_of(h, adj, *one) for one in zip(Rs, Ss, vectors, strict=True)]
     same = [layer_of(h, adj, R, S, vectors[0]) for R, S in zip(Rs, Ss, strict=True)]
     mistakes = {
-        "when the heads were averaged; concatenate them": np.mean(each, axis=0),
-        "when the heads were added up; concatenate them": np.sum(each, axis=0),
+        "when the heads are averaged instead of concatenated": np.mean(each, axis=0),
+        "when the heads are added up instead of concatenated": np.sum(each, axis=0),
         "when the heads were concatenated along the nodes: axis=1 is that of the features": (
             np.concatenate(each)
         ),
-        "with a new axis for the heads; np.concatenate joins along one that exists": np.stack(each),
+        "with a new axis for the heads, while np.concatenate uses an existing one": np.stack(each),
         "when only the first head is there": each[0],
         "when all heads use the first a": np.concatenate(same, axis=1),
         "when all heads use the first R": _heads(h, adj, [Rs[0]] * H, Ss, vectors),

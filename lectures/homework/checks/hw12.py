@@ -258,7 +258,7 @@ def _to_the_mean(beta, x, truth, q_min):
     return total / len(truth)
 
 
-LOSS_HINT = "beta and truth are [N], x is [N, C]; x[alpha] is [C] and q[alpha] one number."
+LOSS_HINT = "beta and truth are [N], x is [N, C], x[alpha] is [C] and q[alpha] is one number."
 
 
 @homework.part(3, "the sum of all forces")
@@ -365,7 +365,7 @@ def factors(student, case):
     given = event(case)
     beta, x, truth, L = given
     everyone = np.ones(len(beta), bool)
-    hint = "terms takes four arrays; append the rows `which` to each of them."
+    hint = "terms takes four arrays. Append the rows `which` to each of them."
     found = _factors_of(student.ask(counted_factors, *given, everyone, hint=hint))
     short = [n for n in ("far", "losses", "noise", "sum") if np.isclose(found[n], 1)]
     expect(
@@ -579,7 +579,7 @@ def nothing(student, case):
 
 
 def whole(beta, x, truth, L, *, weights=None, s_beta=1, s_noise=1, s_V=1, s_p=1, squared=True):
-    """The whole loss of one event, and with a usual slip in it; `weights`: those of L_p."""
+    """Return the whole loss of one event, or with a frequent slip. `weights` are those in L_p."""
     noise = truth < 0
     w = np.arctanh(np.minimum(beta, HIGHEST))
     w = (w**2 if squared else w) if weights is None else weights
@@ -589,7 +589,7 @@ def whole(beta, x, truth, L, *, weights=None, s_beta=1, s_noise=1, s_V=1, s_p=1,
     return s_p * L_p + s_V * potentials(beta, x, truth) + L_beta
 
 
-WHOLE_HINT = "beta, truth and L are [N], x is [N, C]; the loss is one number."
+WHOLE_HINT = "beta, truth and L are [N], x is [N, C], and the loss is one number."
 
 
 @homework.part(6, "the whole loss")

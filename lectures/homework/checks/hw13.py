@@ -49,7 +49,7 @@ def one_pass(its, scores, block):
 
 
 def log_sum(s):
-    """ln Σ exp(s); -inf if all are."""
+    """Return ln Σ exp(s), which is -inf if all s are."""
     m = s.max()
     return m if np.isinf(m) else m + np.log(np.exp(s - m).sum())
 
@@ -372,7 +372,7 @@ def never_unpacked(student, case):
     expect(
         most < packed,
         f"a matrix of {kilobytes(packed)}: at one time {kilobytes(most)} are stored beside it. "
-        "Take one block or one row at a time; no array may be as large as the matrix",
+        "Take one block or one row at a time, because no array may be as large as the matrix",
         "the matrix is unpacked",
     )
 

@@ -32,7 +32,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MATMUL_B, "return a @ g", "a must be transposed"),
     (MATMUL_B, "return g @ a.T", "in the wrong order"),
     (SOFTMAX, "return g * y * (1 - y)", "depends on all its scores"),
-    (SOFTMAX, "return y * (g - np.sum(g * y))", "rows have nothing to do with each other"),
+    (SOFTMAX, "return y * (g - np.sum(g * y))", "although each row is separate"),
     (SOFTMAX, "return y * (g - np.sum(g, axis=1, keepdims=True))", "must sum to 0"),
     (YOUNGEST_FIRST, "sorted(found, key=lambda n: n.order)", "Too small"),
     (YOUNGEST_FIRST, "friends_backward(result) or []", "friend's bug"),

@@ -25,7 +25,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ),
     (HIDDEN, "return sigmoid(o + p[2] * c_new) * c_new, c_new", "without the outer tanh"),
     (HIDDEN, "return sigmoid(o + p[2] * c_new) * np.tanh(c), c_new", "from the old cell state"),
-    (HIDDEN, "return sigmoid(o + p[2] * c) * np.tanh(c_new), c_new", "it sees the new one"),
+    (HIDDEN, "return sigmoid(o + p[2] * c) * np.tanh(c_new), c_new", "instead of the new one"),
     (HIDDEN, "return sigmoid(o) * np.tanh(c_new), c_new", "the peephole of the output gate"),
     (HIDDEN, "return c_new, sigmoid(o + p[2] * c_new) * np.tanh(c_new)", "yours are swapped"),
     (HIDDEN, "return sigmoid(o) * np.tanh(c_new)", "return 2 values, h, c_new"),

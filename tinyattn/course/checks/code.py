@@ -1,8 +1,9 @@
 """Find the part of a student's notebook that answers a task, wherever in the notebook it is.
 
-A notebook has helpers, imports and constants in any cell, the last definition of a function counts,
-and a training or a plot in between is not part of an answer. The statements of all cells are
-therefore searched for those that bind a name that the task needs, directly or through another name.
+A notebook may have helpers, imports and constants in any cell, and several definitions of a
+function, of which the last one counts. Training or a plot in between is not part of an answer. So
+the statements of all cells are searched for those that bind a name that the task needs, directly or
+through another name.
 """
 
 import ast
@@ -26,13 +27,13 @@ DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass
 class Statement:
-    """A statement of a student's cell."""
+    """A statement in a cell of the student's notebook."""
 
     cell: int  # index of the cell in the notebook
     index: int  # index of the statement in the cell
     node: ast.AST
     binds: set
-    changes: set  # names whose values it writes into
+    changes: set  # names of the objects that it changes
     needs: set
 
     @property
@@ -43,7 +44,7 @@ class Statement:
 
 @dataclass
 class Code:
-    """All code of a notebook that is the student's own."""
+    """All code of a notebook that the student wrote."""
 
     sources: dict = field(default_factory=dict)  # index of a cell -> its text without magics
     statements: list = field(default_factory=list)
@@ -95,7 +96,9 @@ def _asks_for_help(text):
 
 
 def code_of(cells, given):
-    """Return the Code of (index, source) cells, of which those in `given` are not the student's."""
+    """Return the `Code` of cells (index, source), except those in `given`, which were handed
+    out.
+    """
     code = Code()
     for place, source in cells:
         text = source if parsed(source) is not None else clean(source)
@@ -125,7 +128,7 @@ def parsed(source):
 
 
 def error_of(source):
-    """Return Python's message about a cell with a syntax error."""
+    """Return Python's message about the syntax error in a cell."""
     try:
         ast.parse(source)
     except SyntaxError as error:
@@ -228,13 +231,15 @@ def free_names(node):
 
 
 def missing(code, needed, there):
-    """Return names that are needed and that no cell defines."""
+    """Return the names that are needed but that no cell defines."""
     defined = set().union(set(), *(s.binds for s in code.statements))
     return sorted(n for n in needed - defined - there if not hasattr(builtins, n) and n[:2] != "__")
 
 
 class HandedOut:
-    """The notebook that students receive: the names that each task asks for, and the given ones."""
+    """The notebook that students receive: the names that each task requests, and those it
+    provides.
+    """
 
     def __init__(self, cells):
         self.asked, self.given, self.trees = {}, [], set()

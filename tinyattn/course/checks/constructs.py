@@ -1,4 +1,4 @@
-"""Find constructs of Python that homework does not need and that lead out of it.
+"""Find Python constructs that no homework needs and that lead out of the sandbox.
 
 The grader checks a student's code before it sends it, and the sandbox checks again before it runs
 it. This file needs only the standard library, and is copied into the sandbox unchanged.
@@ -45,7 +45,7 @@ def is_refused(name):
 
 
 def refused(tree):
-    """Return the first construct in the tree that is not run, as text for the student, or None."""
+    """Return the first refused construct in the tree, as text for the student, or None."""
     for node in ast.walk(tree):
         found = _of(node)
         if found:

@@ -48,7 +48,7 @@ def meaning(message, line=""):
 
 
 def _of_pytorch(message, line):
-    """Return the name here of a PyTorch attribute that a plain array or NumPy does not have."""
+    """Return our name for a PyTorch attribute that a plain array or NumPy does not have."""
     if found := re.search(r"'numpy\.ndarray' object has no attribute '(\w+)'", message):
         return str(METHODS[found[1]]) if found[1] in METHODS else ""
     if re.search(r"module 'numpy' has no attribute '(\w+)'", message):

@@ -25,11 +25,11 @@ class HomeworkChecker:
         self._handed_out = None
 
     def check(self, task):
-        """Check one task and print the result. Never raises."""
+        """Check one task and print the result. It never raises an error."""
         print(self.report(task))
 
     def report(self, task):
-        """Check one task and return as text which parts are right and which are not."""
+        """Check one task and return a text that says which parts are right and which are not."""
         self.outcomes[task] = [attempt(part, self.student) for part in self.homework.of(task)]
         return report(task, self.outcomes[task], self.why_not(task))
 
@@ -69,8 +69,9 @@ def handed_out(number):
 
 
 def saved(number, names):
-    """Return {task: points} that grading gives for the saved notebook, or None if the file is
-    unknown.
+    """Return {task: points} that grading gives for the saved notebook.
+
+    It is None if the notebook's file is unknown.
 
     JupyterLab and VS Code report which file runs. The grader's own code reads it, in a separate
     process.
@@ -94,7 +95,7 @@ def report(task, outcomes, reason=None):
     if all(outcome.unfinished for outcome in outcomes):
         return f"Task {task} is not done: {outcomes[0].text.removeprefix(f'task {task}: ')}"
     lines = [f"Task {task}: {sum(o.right for o in outcomes)} of {len(outcomes)} parts are right."]
-    told = {}  # an error that several parts run into: the first of them
+    told = {}  # {error that several parts run into: the first of these parts}
     for outcome in outcomes:
         text = f": {outcome.text}" if outcome.text else ""
         if outcome.text and told.setdefault(outcome.text, outcome.title) != outcome.title:

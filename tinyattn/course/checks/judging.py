@@ -23,7 +23,9 @@ GRADIENTS = [
 
 
 class Diagnosis(Exception):
-    """An answer is not right. The text explains why, and `mistake` names the kind of mistake."""
+    """The error for a wrong answer. Its text explains why, and `mistake` names the kind of
+    mistake.
+    """
 
     def __init__(self, text, mistake=None):
         super().__init__(text)
@@ -31,15 +33,17 @@ class Diagnosis(Exception):
 
 
 class Unfinished(Diagnosis):
-    """The stub has not been replaced yet."""
+    """The error for a task whose stub has not been replaced yet."""
 
 
 class NotAsked(Exception):
-    """The question did not reach the student's code, so no answer is right or wrong."""
+    """The error for a question that did not reach the student's code, so there is nothing to
+    judge.
+    """
 
 
 class Case:
-    """One set of inputs: the student sees number 0, and the others are hidden."""
+    """One set of inputs for a check. The student sees case 0, and the other cases are hidden."""
 
     def __init__(self, number):
         self.number = number
@@ -80,7 +84,7 @@ def part_of(module, task, title, hidden):
 
 @dataclass
 class Outcome:
-    """The outcome of one part."""
+    """The outcome of one part of a task: whether it is right, and what the student reads."""
 
     task: int
     title: str
@@ -92,7 +96,7 @@ class Outcome:
 
 @dataclass
 class Homework:
-    """The checks of one homework."""
+    """The checks of one homework, and the rules of its tasks."""
 
     number: str
     parts: list = field(default_factory=list)
@@ -101,7 +105,7 @@ class Homework:
     earlier: dict = field(default_factory=dict)  # task -> functions of earlier tasks that it uses
 
     def part(self, task, title, hidden=HIDDEN):
-        """Decorator: make a function(student, case) a part of this task."""
+        """Return a decorator that makes a function(student, case) a part of this task."""
 
         def register(function):
             self.parts.append(Part(task, title, function, tuple(hidden)))
@@ -110,9 +114,10 @@ class Homework:
         return register
 
     def allow(self, task, *names):
-        """List the names of the library that this task and later ones may use, by full names.
+        """Allow this task and later ones to use names of the library, which are given in full.
 
-        NumPy and the student's own code are allowed in every task, and nothing else.
+        NumPy and the student's own code are allowed in every task. Everything else must be listed
+        here.
         """
         self.allowed.setdefault(task, []).extend(names)
 
@@ -125,15 +130,15 @@ class Homework:
         self.by_hand[task] = [] if engine else GRADIENTS
 
     def build_on(self, task, *names):
-        """Name functions of earlier tasks that this task's text uses.
+        """Name the functions of earlier tasks that this task builds on.
 
-        If the student's own functions are wrong, the task is tested again with the sample
-        solution's.
+        If the student's versions are wrong, the task is tested again with those of the sample
+        solution.
         """
         self.earlier.setdefault(task, []).extend(names)
 
     def listed(self, task):
-        """Return the names of the library that this task may use, by full names."""
+        """Return the full names in the library that this task may use."""
         basic = () if task in self.by_hand else BASIC
         before = [name for t, names in self.allowed.items() if t <= task for name in names]
         return [*basic, *before]
@@ -143,7 +148,7 @@ class Homework:
         return list(dict.fromkeys(part.task for part in self.parts))
 
     def of(self, task):
-        """Return the parts of one task."""
+        """Return the parts of this task."""
         found = [part for part in self.parts if part.task == int(task)]
         if not found:
             raise ValueError(f"{self.number} has the tasks {self.tasks}, not {task!r}")
@@ -176,8 +181,8 @@ def expect(condition, text, mistake=None):
 
 
 def by_formula(student, most):
-    """Raise Diagnosis if the last answer used more evaluations than the formula of a derivative
-    needs.
+    """Raise Diagnosis if the last answer evaluated more often than the formula of a derivative
+    does.
 
     Difference quotients, complex steps and similar methods evaluate the function itself many times.
     The evaluations are counted only in grading, so every answer passes in the notebook.
@@ -191,14 +196,14 @@ def by_formula(student, most):
 
 
 def number_of(came, what="the result"):
-    """Return a single number. Raises Diagnosis for anything else."""
+    """Return the result as a number. Raises Diagnosis if it is not a single number."""
     came = array_of(came)
     expect(came.shape == (), f"{what}: expected one number, got shape {came.shape}")
     return came[()]
 
 
 def array_of(came, what="your result"):
-    """Return an array of the result. Raises Diagnosis if it is not an array."""
+    """Return the result as an array. Raises Diagnosis if it is not an array."""
     if isinstance(came, SimpleNamespace):
         raise Diagnosis(f"expected an array, but {what} is a {came.type}")
     try:
@@ -216,8 +221,8 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
     The tolerance is suitable for float32, in which a right answer may be computed: 1e-5 of a
     number, and 1e-6 of the largest one. Derivatives by hand are compared more strictly (`EXACT`).
 
-    `what` names the result if a part has several, and `kind` "bool" expects a boolean array. Raises
-    Diagnosis.
+    `what` names the result if a part has several, and kind="bool" expects a boolean array. Raises
+    Diagnosis if the result is wrong.
     """
     start = f"{what}: not yet. " if what else "not yet. "
     if came is None:
@@ -290,7 +295,7 @@ def judge_gradients(
 
 
 def _values_first(name, came, expected):
-    """Raise if the result is wrong, because its gradient has no meaning then."""
+    """Raise if the result is wrong, because its gradient would then have no meaning."""
     try:
         judge(came, expected)
     except Diagnosis as error:

@@ -39,9 +39,7 @@ def why_not(trees, homework, task, aliases):
 
 
 def imports(trees):
-    """Return {name in the notebook: full name of the module or function} of all imports of
-    tinyattn.
-    """
+    """Return {name in the notebook: full name} of all that was imported from tinyattn."""
     aliases = {}
     for tree in trees:
         for node in ast.walk(tree):
@@ -57,9 +55,7 @@ def imports(trees):
 
 
 def unlisted(tree, aliases, objects, by_hand=False):
-    """Return a name of the library, as the student writes it, that a tree uses but that is not
-    listed.
-    """
+    """Return an unlisted name of the library that a tree uses, as the student wrote it."""
     found, methods = [], METHODS | (ENGINE if by_hand else set())
     own = {
         n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)

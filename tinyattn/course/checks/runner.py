@@ -1,7 +1,7 @@
-"""The part that runs with the student's code: call it, and turn its result into plain data.
+"""The part of a check that runs next to the student's code, and turns its results into plain data.
 
-This file needs only the standard library and NumPy, and is copied into the sandbox unchanged.
-Nothing here knows an expected result.
+This file needs only the standard library and NumPy, and is copied into the sandbox unchanged. It
+never contains an expected result.
 """
 
 import base64
@@ -52,8 +52,8 @@ def answer(function, names, inputs):
 
 
 def read_only(value):
-    """Return the same data with arrays that cannot be written to, because the checked function must
-    not.
+    """Return the same data with read-only arrays, because the checked function must not change
+    them.
     """
     if isinstance(value, np.ndarray):
         value.flags.writeable = False

@@ -35,7 +35,9 @@ class Student:
         raise NotImplementedError
 
     def gradients(self, name, *inputs, of=None, arriving=None, hint=""):
-        """Return (output, gradients by the inputs numbered in `of`) of a student's function."""
+        """Return the output of a student's function, and its gradients for the inputs numbered in
+        `of`.
+        """
         of = list(range(len(inputs))) if of is None else of
         y, grads = self.ask(_gradients, name, list(inputs), of, arriving, hint=hint)
         if grads is None:
@@ -113,7 +115,7 @@ def _diagnosis(reply, hint):
         return Diagnosis(message, message)
     line = f"\nin the line: {reply['line']}" if reply["line"] else ""
     short, sentence = meaning(message, reply["line"])
-    # the hint was written for this task before anybody saw the error: it may not be the reason
+    # the hint was written for the task, not for this error, so it may not be the reason
     guess = f"Perhaps this helps: {hint}" if hint else ""
     lines = [f"it stops with {error}: {message}{line}", sentence, guess]
     return Diagnosis(

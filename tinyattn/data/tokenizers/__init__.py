@@ -1,4 +1,6 @@
-"""Tokenizers: text to integers and back. `encode(text)` -> [T] integers, `decode(ids)` -> text.
+"""Tokenizers, which turn text into integers and back.
+
+`encode(text)` returns integers [T], and `decode(ids)` returns the text.
 
 Characters(text)                 one token for each character in the text
 Bytes()                          the 256 bytes of UTF-8

@@ -1,4 +1,4 @@
-"""Byte pairs: the most frequent pair of neighbours becomes one token, repeatedly.
+"""Byte-pair encoding, in which the most frequent pair of neighbours becomes one token, repeatedly.
 
 Source: Sennrich, Haddow, Birch 2016; on bytes: Radford et al. 2019.
 """
@@ -73,13 +73,13 @@ class BytePairs:
 
     @classmethod
     def from_gguf(cls, metadata):
-        """Return the tokenizer of the kind "gpt2" in the metadata of a GGUF file.
+        """Return the tokenizer in the metadata of a GGUF file, which must be of the kind "gpt2".
 
         Args:
             metadata   {key: value} of the file
 
         Raises:
-            ValueError: an entry is missing or of another kind; the error names it
+            ValueError: an entry is missing or of another kind
         """
         kind, pre = (metadata.get(f"tokenizer.ggml.{k}") for k in ("model", "pre"))
         pre = "default" if pre is None else pre
@@ -129,8 +129,8 @@ class BytePairs:
         return b"".join(parts).decode("utf-8", errors="replace")
 
     def _word(self, word):
-        """Return the tokens of one word by repeatedly applying the earliest learned merge that is
-        possible.
+        """Return the tokens of one word, by repeatedly applying the merge that was learned
+        first.
         """
         if word in self._known:
             return self._known[word]
@@ -191,7 +191,7 @@ def _misfit(name, what):
 
 
 def merged(ids, pair, new):
-    """Replace each a b = pair in ids by the token new, from the left."""
+    """Replace each occurrence of the pair (a, b) in ids with the token new, from the left."""
     found, i = [], 0
     while i < len(ids):
         here = i + 1 < len(ids) and (ids[i], ids[i + 1]) == pair
@@ -201,7 +201,7 @@ def merged(ids, pair, new):
 
 
 class _Pairs:
-    """The count of each pair of neighbours, kept up to date while pairs are merged."""
+    """The counts of all pairs of neighbours, which are kept up to date while pairs are merged."""
 
     def __init__(self, words):
         self.words = [[list(w.encode("utf-8")), n] for w, n in words.items()]
@@ -236,9 +236,7 @@ class _Pairs:
 
 
 def _letters():
-    """Return {letter: byte}: GPT-2 writes bytes that are blanks or invisible as letters from 256
-    on.
-    """
+    """Return {letter: byte}. GPT-2 writes blank and invisible bytes as letters from 256 on."""
     visible = [
         *range(ord("!"), ord("~") + 1),
         *range(ord("¡"), ord("¬") + 1),
@@ -256,7 +254,7 @@ BYTES = NO_LETTER | {ord(letter): b for letter, b in LETTERS.items()}  # Latin-1
 
 
 def _to_bytes(token):
-    """Return the bytes of a token that is written in such letters."""
+    """Return the bytes of a token that is written in the letters of GPT-2."""
     try:
         return token.translate(BYTES).encode("latin-1")
     except UnicodeEncodeError:

@@ -42,9 +42,9 @@ class Characters:
 
 
 class Bytes:
-    """A tokenizer with the 256 bytes of UTF-8: every text in every script, with nothing to learn.
+    """A tokenizer with the 256 possible bytes of UTF-8, for text in every script.
 
-    Bytes that are not UTF-8, as a model may write them, are shown as �.
+    There is nothing to learn. Bytes that are not UTF-8, which a model may write, are shown as �.
     """
 
     def encode(self, text):
@@ -79,7 +79,7 @@ def padded(sequences, pad=0):
 
 
 def check_text(name, text):
-    """Raise TypeError unless `text` is one text."""
+    """Raise TypeError unless `text` is a single string."""
     if not isinstance(text, str):
         raise TypeError(
             f"{name}: expected one text, got a {type(text).__name__}. For several texts write "

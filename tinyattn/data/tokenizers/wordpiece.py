@@ -27,7 +27,7 @@ LONGEST = 100  # a longer word is unknown
 
 
 class WordPiece:
-    """A tokenizer of words and pieces of words from a vocabulary, as BERT has it.
+    """BERT's tokenizer, which cuts text into words and pieces of words from a vocabulary.
 
         tokenizer = WordPiece("vocab.txt")
         ids, keep = tokenizer.batch(["A cat.", "The dog chased it."])
@@ -56,7 +56,8 @@ class WordPiece:
         self._special = re.compile(f"({'|'.join(map(re.escape, special))})")
 
     def encode(self, text, pair=None):
-        """Return [CLS] text [SEP], and pair [SEP] if there is one, as [T] integers.
+        """Return the tokens of [CLS] text [SEP], followed by pair [SEP] if there is one, [T]
+        integers.
 
         Args:
             text   the text
@@ -88,13 +89,17 @@ class WordPiece:
         return found
 
     def unknown(self, text):
-        """Return the words of `text` that the vocabulary has no pieces for, which become [UNK]."""
+        """Return the words of `text` that become [UNK], because the vocabulary has no pieces for
+        them.
+        """
         parts = [p for p in self._special.split(text) if p not in self.special]
         words = dict.fromkeys(word for part in parts for word in self.words(part))
         return [word for word in words if self._cut(word) == ["[UNK]"]]
 
     def words(self, text):
-        """Return the words and signs of `text`, cleaned, before they are cut into pieces."""
+        """Return the cleaned words and punctuation marks of `text`, before they are cut into
+        pieces.
+        """
         text = "".join(map(_spaced, text))
         if self.lower:
             text = unicodedata.normalize("NFD", text)
@@ -102,7 +107,9 @@ class WordPiece:
         return "".join(f" {c} " if _is_sign(c) else c for c in text).split()
 
     def _cut(self, word):
-        """Return the longest known piece at the start, then the longest of the rest, and so on."""
+        """Cut a word: first the longest known piece at the start, then the longest of the rest, and
+        so on.
+        """
         found, start = [], 0
         if len(word) > LONGEST:
             return ["[UNK]"]

@@ -1,4 +1,4 @@
-"""Cut a text into words, numbers, signs and blanks before pairs are counted.
+"""Cut a text into words, numbers, punctuation and blanks before pairs are counted.
 
 The pattern comes from GPT-2. It needs the Unicode categories of letters and numbers, which Python's
 `re` does not support, so they are inserted into the pattern as ranges of characters.
@@ -27,8 +27,11 @@ def ranges(category):
 
 @cache
 def gpt2_pattern():
-    """Return a pattern for 's 't …, or a word, a number, other signs (each with one blank before),
-    or blanks.
+    """Return a pattern for the pieces of a text: 's and similar endings, words, numbers, other
+    signs.
+
+    A word, a number or a sequence of signs includes one blank before it. Further blanks are pieces
+    of their own.
     """
     L, N = ranges("L"), ranges("N")
     return re.compile(
@@ -39,7 +42,7 @@ def gpt2_pattern():
 
 @cache
 def digit_pattern():
-    """Return the same pattern, but with each digit as a separate piece."""
+    """Return the pattern of `gpt2_pattern`, but with each digit as a separate piece."""
     return re.compile(f"[{ranges('N')}]|[^{ranges('N')}]+")
 
 
@@ -53,7 +56,9 @@ def split_gpt2(text):
 
 
 def split_digits(text):
-    """Like `split_gpt2`, but cut numbers into digits, as SmolLM does.
+    """Return the pieces of a text, as in `split_gpt2`, but with numbers cut into digits.
+
+    This is what SmolLM does.
 
     Args:
         text   the text
