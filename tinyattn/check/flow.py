@@ -9,7 +9,18 @@ from tinyattn.engine.autograd import Tensor
 
 NEEDED = PRODUCTS | {"multiply", "divide", "true_divide"}  # their rules use the inputs' values
 LEFT_OUT = 2  # this many losses of the same line, computed and never differentiated, are a mistake
+MOST = 100  # calls of .numpy() that are noted
 LARGEST = 10**6  # numbers in an array of which a checksum is kept
+
+_noting = []  # the checks of the open blocks
+_numpy = Tensor.numpy
+
+
+def _noted_numpy(x):
+    """`Tensor.numpy` inside of a block."""
+    for checks in _noting:
+        checks.note(x)
+    return _numpy(x)
 
 
 class FlowChecks:
@@ -20,42 +31,36 @@ class FlowChecks:
         lines   age of a result -> the line that computed it, kept by `OperationChecks`
 
     Attributes:
-        cuts    (identities of the parameters before a cut, method, line) for each .numpy() and
-                .detach() of a result
+        cuts    (identities of the parameters before it, line) of each .numpy() of a result
     """
 
     def __init__(self, say, lines):
         self.say, self.lines = say, lines
         self.cuts, self.losses, self.arrays = [], {}, []
-        self.methods = {}
 
     def start(self):
-        """Note each call of .numpy() and .detach()."""
-        for name in ("numpy", "detach"):
-            self.methods[name] = getattr(Tensor, name)
-            setattr(Tensor, name, self._noted(name, self.methods[name]))
+        """Note each call of .numpy(), which ends the graph. (.detach() says that this is meant.)"""
+        _noting.append(self)
+        Tensor.numpy = _noted_numpy
 
     def stop(self):
-        """Restore the methods."""
-        for name, method in self.methods.items():
-            setattr(Tensor, name, method)
-        self.methods = {}
+        """Stop noting."""
+        _noting.remove(self)
+        if not _noting:  # otherwise, another block is still open
+            Tensor.numpy = _numpy
         self.clear()
+
+    def note(self, x):
+        """Note that x becomes a plain array."""
+        if x.requires_grad and x._operation is not None and x._inputs and x.size > 1:
+            line = outside()
+            if line is not None and len(self.cuts) < MOST:
+                self.cuts.append((_parameters_below(x), line))
 
     def clear(self):
         """Forget the results of this step."""
         self.losses.clear()
         self.arrays.clear()
-
-    def _noted(self, name, method):
-        def noted(x):
-            if x.requires_grad and x._operation is not None and x._inputs and x.size > 1:
-                line = outside()
-                if line is not None and len(self.cuts) < 100:
-                    self.cuts.append((_parameters_below(x), name, line))
-            return method(x)
-
-        return noted
 
     def look(self, t, op, values, inputs):
         """Note a recorded operation; t is its result."""
@@ -99,12 +104,12 @@ class FlowChecks:
             self.losses.pop(age, None)
 
     def cut_before(self, never):
-        """Return (method, line) of a cut between the parameters `never` (identities) and the loss,
-        or None.
+        """Return the line of a cut between the parameters `never` (identities) and the loss, or
+        None.
         """
-        for parameters, name, line in self.cuts:
+        for parameters, line in self.cuts:
             if parameters and parameters <= never:
-                return name, line
+                return line
         return None
 
 

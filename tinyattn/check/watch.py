@@ -353,14 +353,13 @@ class _Watcher:
             )
         elif never and self.reached:
             parameters = dict(_named_parameters(self.model))
-            found = self.flow.cut_before({id(parameters[n]) for n in never})
-            if found is not None:
-                method, line = found
+            line = self.flow.cut_before({id(parameters[n]) for n in never})
+            if line is not None:
                 self.say(
                     "unreached",
-                    f"no gradient reached {_names(never)} in {STEPS} steps, because .{method}() in "
-                    f"this line cuts the graph between them and the loss. Leave it out, or, if "
-                    f"they are meant to stay fixed, leave them out of the optimizer",
+                    f"no gradient reached {_names(never)} in {STEPS} steps, because .numpy() in "
+                    f"this line cuts the graph between them and the loss. Leave it out, or "
+                    f"write .detach() if they are meant to stay fixed",
                     line,
                 )
         elif still and (self.operations.cuts or len(still) == len(names)):
