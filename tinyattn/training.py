@@ -77,13 +77,13 @@ def fit(
         TypeError: the loss is not a function of (model, x, y) that returns a Tensor with a single
             number
     """
-    _check_loss_and_optimizer(loss, optimizer)
     check_range("fit", 1, epochs=epochs, patience=patience, whole=True)
     check_range("fit", above=0, clip=clip)
     _belongs(model, optimizer, schedule)
     if valid is None and (patience is not None or metric is not None):
         raise ValueError("fit: patience and metric are computed on held-out data. Pass valid=")
     train = _batches("train", train, batch_size=batch_size, rng=rng)
+    _check_loss_and_optimizer(loss, optimizer)
     history, best = History(metric_name=_name(metric)), _Best()
     watching = check.watch(model, optimizer) if watch else nullcontext()
     with moving_line(quiet, final=lambda: f"{label}: {history.summary(epochs)}") as show, watching:
@@ -176,7 +176,7 @@ def _step(model, loss, optimizer, batch, clip, history):
 
 def _check_loss_and_optimizer(loss, optimizer):
     """Raise TypeError for a loss of (prediction, target), or the name of an optimizer."""
-    place = getattr(loss, "__module__", "")
+    place = getattr(loss, "__module__", "") or ""
     if place.startswith("tinyattn.functional") or place == "tinyattn.nn.losses":
         name = getattr(loss, "__name__", type(loss).__name__)
         written = f"F.{name}(model(x), y)" if hasattr(loss, "__name__") else "f(model(x), y)"
