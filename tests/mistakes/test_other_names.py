@@ -160,6 +160,8 @@ def test_a_layer_that_is_made_and_called_at_once():
     ):
         with pytest.raises(TypeError, match=r"as in layer = \w+\(...\); layer\(x\)"):
             wrong()
+    with pytest.raises(TypeError, match="LSTM takes no units="):  # not its base class's name
+        nn.LSTM(units=3)
     with pytest.raises(TypeError, match="ReLU takes no inplace=: PyTorch's"):
         nn.ReLU(inplace=True)
     with pytest.raises(TypeError, match=r"got the class ReLU. Write ReLU\(...\), with \(\)"):

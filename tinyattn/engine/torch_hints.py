@@ -496,8 +496,11 @@ def _plain(name):
     return name.replace("_", "").lower()
 
 
-def explain(error, f):
-    """Raise the error again with a hint if it reports an unknown keyword argument of f."""
+def explain(error, f, made=None):
+    """Raise the error again with a hint if it reports an unknown keyword argument of f.
+
+    `made` is the object whose constructor f is, which may belong to a base class.
+    """
     start = f"{f.__qualname__}() got an unexpected keyword argument '"
     message = str(error)
     if not message.startswith(start):
@@ -505,6 +508,8 @@ def explain(error, f):
     name = message[len(start) :].partition("'")[0]
     whose = f.__qualname__.removesuffix(".__init__").removesuffix(".forward").lstrip("_")
     whose = whose.replace("TensorMethods", "Tensor")
+    if f.__name__ == "__init__" and made is not None:
+        whose = type(made).__name__
     raise TypeError(f"{whose} takes no {name}={_instead(name, f)}") from None
 
 
@@ -544,7 +549,7 @@ def with_torch_hints(f: Function) -> Function:
             return f(*args, **options)
         except TypeError as error:
             if options:
-                explain(error, f)
+                explain(error, f, *args[:1])
             if f.__name__ == "__init__" and any(_is_data(x) for x in args[1:]):
                 if re.search(r"takes .*positional argument|missing .*positional", str(error)):
                     name = type(args[0]).__name__
