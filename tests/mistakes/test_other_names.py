@@ -170,6 +170,16 @@ def test_a_layer_that_is_made_and_called_at_once():
         nn.MLP(2)
 
 
+def test_parts_of_pytorch_are_called_so():
+    class Linear:
+        __module__ = "torch.nn.modules.linear"
+
+    with pytest.raises(TypeError, match="got a Linear of PyTorch"):
+        nn.Sequential(Linear())
+    with pytest.raises(TypeError, match="got Linear of PyTorch"):
+        optim.SGD([Linear()])
+
+
 def test_a_misspelled_constructor():
     with pytest.raises(TypeError, match="Wrong defines _init_. Did you mean __init__"):
 

@@ -559,6 +559,12 @@ def with_torch_hints(f: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
+def kind_of(x):
+    """Return the name of the class of x, with the library if it is PyTorch."""
+    name = type(x).__name__
+    return f"{name} of PyTorch" if type(x).__module__.partition(".")[0] == "torch" else name
+
+
 def unknown_option(name, option, f):
     """Return the message for an argument `option` that the class `name` does not take."""
     return f"{name} takes no {option}={_instead(option, f)}"

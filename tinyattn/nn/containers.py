@@ -1,5 +1,6 @@
 """Modules that only hold other modules, or do nothing."""
 
+from tinyattn.engine import torch_hints
 from tinyattn.engine.convert import as_tensor
 from tinyattn.nn.module import Module
 
@@ -111,7 +112,7 @@ class ModuleList(Sequential):
 def _check_module(self, i, module):
     if not isinstance(module, Module):
         found, how = (
-            f"a {type(module).__name__}",
+            f"a {torch_hints.kind_of(module)}",
             "For a function, use its layer, for example nn.Tanh()",
         )
         if isinstance(module, type) and issubclass(module, Module):
