@@ -9,7 +9,7 @@ import pytest
 
 import tinyattn as ta
 import tinyattn.functional as F
-from tinyattn import data, nn, optim
+from tinyattn import data, io, nn, optim
 from tinyattn.io import load_checkpoint, save_checkpoint
 
 DTYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?", "c8"]
@@ -99,7 +99,7 @@ def test_broken_files_are_refused(tmp_path, header, raw, message):
 @pytest.mark.parametrize("content", [b"", b"123", b"\xff" * 16])
 def test_files_of_another_kind_are_refused(tmp_path, content):
     (tmp_path / "a").write_bytes(content)
-    with pytest.raises(ValueError, match="its header has"):
+    with pytest.raises(ValueError, match="its header has|it is empty|it is a text"):
         ta.load(tmp_path / "a")
 
 
@@ -471,3 +471,39 @@ def test_a_foreign_file_is_no_checkpoint(tmp_path):
     ta.save(tmp_path / "c", {"x": np.ones(1)}, {"step": "3"})
     with pytest.raises(ValueError, match="is not a checkpoint, because it contains 'x'"):
         load_checkpoint(tmp_path / "c", model, optim.Adam(model.parameters()))
+
+
+def test_a_file_that_is_not_there_is_named_with_its_neighbour(tmp_path):
+    ta.save(tmp_path / "model_best.safetensors", {"w": np.ones(2)})
+    for asked in ("model_bst.safetensors", "model_best"):
+        with pytest.raises(FileNotFoundError, match=r"did you mean model_best.safetensors\?"):
+            ta.load(tmp_path / asked)
+    with pytest.raises(FileNotFoundError, match="there is no file other in"):
+        ta.load(tmp_path / "other")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        ta.load(tmp_path / "no" / "other")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("", "it is empty"), ("x,y\n1,2\n", "it is a text file")]
+)
+def test_a_text_is_called_one(tmp_path, content, words):
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(ValueError, match=words):
+        ta.load(tmp_path / "a.csv")
+
+
+def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    ta.save("~/w.safetensors", {"w": np.ones(2)})
+    assert (tmp_path / "w.safetensors").exists() and list(ta.load("~/w.safetensors")) == ["w"]
+
+
+def test_checkpoints_take_the_model_before_the_optimizer(tmp_path):
+    model = nn.Linear(2, 1)
+    optimizer = optim.SGD(model.parameters())
+    for a, b in ((optimizer, model), (model.state_dict(), optimizer.state_dict())):
+        for f in (io.save_checkpoint, io.load_checkpoint):
+            with pytest.raises(TypeError, match=r"Write io.\w+\(path, model, optimizer\)"):
+                f(tmp_path / "c", a, b)

@@ -13,10 +13,12 @@ import re
 import secrets
 import stat
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
 
+from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.random import generator
 
@@ -55,7 +57,7 @@ def save(path, tensors, metadata=None):
     a symbolic link remains a link. To save the state of a training, use `save_checkpoint`.
 
     Args:
-        path       the file
+        path       the file; a leading ~ is your home folder
         tensors    {name: Tensor or array}, such as module.state_dict()
         metadata   {string: string} that is stored with the arrays, or None
 
@@ -76,7 +78,7 @@ def save(path, tensors, metadata=None):
             "save: expected a path and a dictionary of arrays such as model.state_dict(), got "
             f"{type(path).__name__} and {type(tensors).__name__}"
         )
-    arrays = {}
+    path, arrays = Path(path).expanduser(), {}
     for name, value in tensors.items():
         if not isinstance(name, str):
             raise TypeError(f"save: names must be strings, got {name!r}")
@@ -162,13 +164,14 @@ def _mode(path):
     return stat.S_IMODE(mode)
 
 
+@torch_hints.with_torch_hints
 def load(path):
     """Return {name: array} of a safetensors file.
 
     Numbers in bfloat16 are returned as float32, which holds them exactly.
 
     Args:
-        path   the file
+        path   the file; a leading ~ is your home folder
 
     Raises:
         ValueError: the file is broken
@@ -180,8 +183,11 @@ def load(path):
 def _read(path):
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"load: path must be the path of a file, got a {type(path).__name__}")
-    path = Path(path)
-    content = path.read_bytes()
+    path = Path(path).expanduser()
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(_missing(path)) from None
     header = _header(path, content)
     body = memoryview(content)[8 + int.from_bytes(content[:8], "little") :]
     metadata = header.pop("__metadata__", {})
@@ -205,6 +211,17 @@ def _read(path):
     return {name: arrays[name] for name in header}, metadata
 
 
+def _missing(path):
+    """Return the message for a file that does not exist, with a file whose name is similar."""
+    if not path.parent.is_dir():
+        return f"load: there is no folder {path.parent.absolute()}, so there is no file {path.name}"
+    there = {p.name: p.name for p in path.parent.iterdir() if p.is_file()}
+    there |= {Path(name).stem: name for name in there.values()}
+    near = get_close_matches(path.name, there, 1) or get_close_matches(path.stem, there, 1)
+    hint = f": did you mean {there[near[0]]}?" if near else ""
+    return f"load: there is no file {path.name} in {path.parent.absolute()}{hint}"
+
+
 def _header(path, content):
     size = int.from_bytes(content[:8], "little")
     if len(content) < 8 or size > min(len(content) - 8, MAX_HEADER):
@@ -221,6 +238,11 @@ def _header(path, content):
                     f"it is {kind}: open it there, and save its arrays in this format, "
                     f"for example with ta.save(path, arrays)",
                 )
+        if not content:
+            _broken(path, "it is empty")
+        with suppress(UnicodeDecodeError):
+            if content[:1000].decode("ascii").replace("\n", "").replace("\t", "").isprintable():
+                _broken(path, "it is a text file: read it with np.loadtxt, json or open")
         _broken(path, f"it says that its header has {size} bytes, but it has {len(content)} in all")
     try:
         header = _json(content[8 : 8 + size])
@@ -291,6 +313,7 @@ def _broken(path, why):
 # ---------------------------------------------------------------- checkpoints
 
 
+@torch_hints.with_torch_hints
 def save_checkpoint(path, module, optimizer, step=0, rng=None):
     """Save everything that training needs to continue from here.
 
@@ -308,8 +331,10 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
         rng         your own numpy.random.Generator, or None
 
     Raises:
+        TypeError: `module` or `optimizer` is another object
         OSError: `path` is not a regular file, or cannot be written
     """
+    _check_order("save_checkpoint", module, optimizer)
     tensors = {f"module.{k}": v for k, v in module.state_dict().items()}
     tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
     metadata = {"step": str(step)}
@@ -319,6 +344,17 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
     save(path, tensors, metadata)
 
 
+def _check_order(name, module, optimizer):
+    """Check that a module and an optimizer were given, in this order."""
+    if not hasattr(optimizer, "param_groups") or not hasattr(module, "named_parameters"):
+        raise TypeError(
+            f"{name}: expected a path, a module and its optimizer, got "
+            f"{type(module).__name__} and {type(optimizer).__name__}. "
+            f"Write io.{name}(path, model, optimizer)"
+        )
+
+
+@torch_hints.with_torch_hints
 def load_checkpoint(path, module, optimizer, rng=None):
     """Restore everything that `save_checkpoint` kept, and return the step.
 
@@ -333,7 +369,9 @@ def load_checkpoint(path, module, optimizer, rng=None):
     Raises:
         ValueError: the file is broken or not a checkpoint
         KeyError: the file belongs to another module or optimizer
+        TypeError: `module` or `optimizer` is another object
     """
+    _check_order("load_checkpoint", module, optimizer)
     tensors, metadata = _read(path)
     step, states = _step(path, metadata), []
     for name, own in _generators(module, rng).items():

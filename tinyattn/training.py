@@ -74,7 +74,8 @@ def fit(
         FloatingPointError: the loss, or the held-out loss, is not finite
         ValueError: a setting is outside of its range, or the optimizer or the schedule does not
             belong to the model
-        TypeError: the loss is not a Tensor with a single number
+        TypeError: the loss is not a function of (model, x, y) that returns a Tensor with a single
+            number
     """
     check_range("fit", 1, epochs=epochs, patience=patience, whole=True)
     check_range("fit", above=0, clip=clip)
@@ -82,6 +83,7 @@ def fit(
     if valid is None and (patience is not None or metric is not None):
         raise ValueError("fit: patience and metric are computed on held-out data. Pass valid=")
     train = _batches("train", train, batch_size=batch_size, rng=rng)
+    _check_loss_and_optimizer(loss, optimizer)
     history, best = History(metric_name=_name(metric)), _Best()
     watching = check.watch(model, optimizer) if watch else nullcontext()
     with moving_line(quiet, final=lambda: f"{label}: {history.summary(epochs)}") as show, watching:
@@ -170,6 +172,28 @@ def _step(model, loss, optimizer, batch, clip, history):
         clip_grad_norm(model.parameters(), clip)
     optimizer.step()
     return value.item()
+
+
+def _check_loss_and_optimizer(loss, optimizer):
+    """Raise TypeError for a loss of (prediction, target), or the name of an optimizer."""
+    place = getattr(loss, "__module__", "") or ""
+    if place.startswith("tinyattn.functional") or place == "tinyattn.nn.losses":
+        name = getattr(loss, "__name__", type(loss).__name__)
+        written = f"F.{name}(model(x), y)" if hasattr(loss, "__name__") else "f(model(x), y)"
+        raise TypeError(
+            f"fit: loss is called as loss(model, x, y), but {name} takes predictions and targets. "
+            f"Pass lambda model, x, y: {written}"
+        )
+    if not callable(loss):
+        raise TypeError(
+            f"fit: loss must be a function of (model, x, y), got a {type(loss).__name__}. "
+            "Pass for example lambda model, x, y: F.cross_entropy(model(x), y)"
+        )
+    if not hasattr(optimizer, "step"):
+        raise TypeError(
+            f"fit: expected an optimizer, got a {type(optimizer).__name__}. "
+            "Pass for example optim.Adam(model.parameters())"
+        )
 
 
 def _belongs(model, optimizer, schedule):

@@ -1,5 +1,9 @@
 """The command `tinyattn check`, which checks a homework in the terminal, task by task."""
 
+import sys
+from contextlib import contextmanager
+from threading import Timer
+
 from coursekit.build.execute import CellError, execute, namespace, surroundings
 from coursekit.build.text import read_notebook
 from coursekit.student.as_handed_in import as_handed_in, points
@@ -7,6 +11,8 @@ from tinyattn.course import checks
 from tinyattn.course.checks.code import names_asked
 from tinyattn.course.checks.homework_checker import HomeworkChecker, table
 from tinyattn.course.project import CourseError
+
+PATIENCE = 30  # seconds after which a task or a cell is named as slow
 
 
 def check(document, *, saved=False):
@@ -27,7 +33,9 @@ def check(document, *, saved=False):
         sources = [c["source"] for c in cells if c["cell_type"] == "code"]
         checker = HomeworkChecker(homework, checks.LocalStudent(names), sources)
         for task in homework.tasks:
-            print(checker.report(task), flush=True)
+            with patience(f"task {task}"):
+                report = checker.report(task)
+            print(report, flush=True)
     for error in stopped:
         print(f"\na cell raised an error: {error}")
     outcomes = checker.outcomes
@@ -39,6 +47,22 @@ def check(document, *, saved=False):
     print(f"\n{table(outcomes, points(result))}")
     print(*_explained(outcomes, result), sep="\n")
     return right and result.points == result.of
+
+
+@contextmanager
+def patience(what, seconds=PATIENCE):
+    """Tell the student where the time goes if the block takes long, as an endless loop does."""
+    text = (
+        f"{what} has been running for {seconds:g} seconds. Is there a loop that never ends, such "
+        f"as a `while` whose condition stays True? Ctrl-C ends this command"
+    )
+    timer = Timer(seconds, lambda: print(text, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _explained(outcomes, result):
@@ -60,8 +84,10 @@ def run_cells(cells, names):
     for cell in cells:
         if cell["cell_type"] != "code" or cell["source"].startswith(("hw.check", "hw.table")):
             continue
+        first = cell["source"].strip().partition("\n")[0]
         try:
-            execute(cell, names)
+            with patience(f"the cell that begins with {first!r}"):
+                execute(cell, names)
         except CellError as error:
             waits = isinstance(error.cause, NotImplementedError)
             if isinstance(error.cause, NameError) and error.cause.name in unwritten:

@@ -495,9 +495,11 @@ def test_it_leaves_everything_as_it_was():
     model = linear()
     optimizer = optim.SGD(model.parameters(), lr=1e-3)
     before = autograd.record, autograd.backward_pass, dict(HANDLED_FUNCTIONS)
+    method = ta.Tensor.numpy
     with pytest.raises(KeyError), check.watch(model, optimizer):
         raise KeyError
     assert (autograd.record, autograd.backward_pass, HANDLED_FUNCTIONS) == before
+    assert ta.Tensor.numpy is method
     assert not {"step", "zero_grad"} & set(vars(optimizer))
 
 
@@ -578,3 +580,172 @@ def test_a_network_of_zeros_is_named():
     last = nn.Sequential(nn.Linear(3, 8, rng=0), nn.Tanh(), nn.Linear(8, 3, rng=1))
     last[2].weight.data = np.zeros_like(last[2].weight.data)  # as is often done, and trains
     assert trained(last, optim.SGD(last.parameters(), lr=0.1)) == []
+
+
+# ---------------------------------------------------------------- what flows into the loss
+
+
+class Encoded(nn.Module):
+    """An encoder whose result is taken out of the graph."""
+
+    def __init__(self, cut):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(3, 4, rng=0), nn.Linear(4, 1, rng=1)
+        self.cut = cut
+
+    def forward(self, x):
+        return self.decoder(np.tanh(self.cut(self.encoder(x))))
+
+
+def test_an_encoder_that_is_cut_off():
+    model = Encoded(lambda h: ta.tensor(h.numpy()))
+    found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y))
+    only(found, "no gradient reached encoder.bias, encoder.weight", "lambda h: ")
+    frozen = Encoded(lambda h: h.detach())  # whoever writes detach() means it
+    assert slips(frozen, lambda: F.mse_loss(frozen(X)[:, 0], Y)) == []
+
+
+def test_results_that_are_detached_for_printing_are_no_cut():
+    model, seen = linear(), []
+
+    def loss():
+        y = model(X)
+        seen.append(y.numpy().mean())
+        return F.mse_loss(y[:, 0], Y)
+
+    assert slips(model, loss) == []
+
+
+def test_an_array_that_is_filled_again_before_the_backward_pass():
+    model, buffer = linear(), np.zeros_like(X)
+
+    def loss(copy=lambda x: x):
+        total = 0
+        for k in range(3):
+            buffer[:] = X + k
+            total = total + F.mse_loss(model(copy(buffer))[:, 0], Y)
+        return total
+
+    only(slips(model, loss), "written to after this linear used it", "model(copy(buffer))")
+    assert slips(model, lambda: loss(np.copy)) == []
+
+
+def test_nan_in_the_data_is_not_blamed_on_the_learning_rate():
+    for where in (0, 9):  # in the first steps, and when they are over
+        model, calls = linear(), []
+
+        def loss(model=model, calls=calls, where=where):
+            calls.append(1)
+            x = X.copy()
+            x[2, 1] = np.nan if len(calls) > where else 0
+            return F.mse_loss(model(x)[:, 0], Y)
+
+        only(slips(model, loss, steps=15), "the data have nan, which linear passes on")
+
+
+def test_a_backward_pass_outside_of_the_loop_over_the_batches():
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+
+    def loop(inside=False):
+        for _ in range(4):
+            for k in range(0, 16, 4):
+                loss = F.mse_loss(model(X[k : k + 4])[:, 0], Y[k : k + 4])
+                if inside:
+                    loss.backward()
+            if not inside:
+                loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    only(slips(model, None, optimizer, loop=loop), "4 losses were computed in line")
+    assert slips(model, None, optimizer, loop=lambda: loop(inside=True)) == []
+
+
+def test_losses_that_are_added_up_are_all_used():
+    model = linear()
+    assert (
+        slips(model, lambda: sum(F.mse_loss(model(x)[0], y) for x, y in zip(X, Y, strict=True)))
+        == []
+    )
+
+
+def test_a_softmax_over_the_batch():
+    model = linear(2)
+
+    def picked(axis):
+        p = F.softmax(model(X), axis=axis)
+        return -np.mean(np.log(p[np.arange(16), CLASS]))
+
+    only(slips(model, lambda: picked(0)), "over the examples (axis 0)", "p[np.arange(16), CLASS]")
+    assert slips(model, lambda: picked(1)) == []
+    found = slips(model, lambda: F.nll_loss(F.log_softmax(model(X), axis=0), CLASS))
+    only(found, "over the examples (axis 0)")
+
+
+def test_labels_that_are_all_the_same():
+    model = linear(2)
+    only(slips(model, lambda: F.cross_entropy(model(X), 0 * CLASS)), "first 64 labels are 0")
+    assert slips(model, lambda: F.cross_entropy(model(X), CLASS)) == []
+
+
+def test_one_layer_several_times_in_a_list():
+    model = nn.Sequential(*[nn.Linear(3, 3, rng=0)] * 2, nn.ReLU(), nn.Linear(3, 1, rng=1))
+    only(slips(model, lambda: F.mse_loss(model(X)[:, 0], Y)), "entry 0 of Sequential is in it 2")
+    act = nn.ReLU()
+    model = nn.Sequential(nn.Linear(3, 3, rng=0), act, nn.Linear(3, 1, rng=1), act)
+    model[2].bias.data[:] = 1
+    assert slips(model, lambda: F.mse_loss(model(X)[:, 0], Y)) == []
+
+
+# ---------------------------------------------------------------- the optimizer
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        (lambda o: optim.CosineLR(o, 4), "fell to 0 in step 5 and rises again"),
+        (lambda o: optim.LambdaLR(o, lambda t: max(0, 1 - t / 4)), "fell to 0 in step 5, and the"),
+    ],
+)
+def test_a_schedule_of_epochs_that_is_stepped_with_each_batch(schedule, words):
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+    rates = schedule(optimizer)
+
+    def loop(steps=12):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            F.mse_loss(model(X)[:, 0], Y).backward()
+            optimizer.step()
+            rates.step()
+
+    only(slips(model, None, optimizer, loop=loop), words, "optimizer.step()")
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+    rates = schedule(optimizer)
+    assert slips(model, None, optimizer, loop=lambda: loop(4)) == []
+
+
+def test_gradients_that_are_clipped_after_the_step():
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+
+    def loop(late):
+        for _ in range(6):
+            optimizer.zero_grad()
+            F.mse_loss(model(X)[:, 0], Y).backward()
+            if not late:
+                optim.clip_grad_norm(model.parameters(), 1e-3)
+            optimizer.step()
+            if late:
+                optim.clip_grad_norm(model.parameters(), 1e-3)
+
+    only(slips(model, None, optimizer, loop=lambda: loop(True)), "between step() and zero_grad()")
+    assert slips(model, None, optimizer, loop=lambda: loop(False)) == []
+
+
+def test_a_learning_rate_that_rounding_removes():
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-10)
+    found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y), optimizer)
+    only(found, "the changes are rounded away")

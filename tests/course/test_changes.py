@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.coursekit import small_project
-from tinyattn import course
+from tinyattn import course, nn
 from tinyattn.course import changes
 
 GIVEN = ["rate = 0.1\ntotal = train(rate)\nprint(total)", "course.claim('C001', total == 2)"]
@@ -45,6 +45,59 @@ def test_the_last_run_of_a_cell_counts(kernel):
     root = kernel(GIVEN[0].replace("0.1", "10"), GIVEN[0], GIVEN[1])
     with pytest.raises(course.ClaimError, match="this run: refuted"):
         course.claim("C001", holds=False, root=root)
+
+
+def test_a_change_that_leaves_the_verdict_is_told_with_its_figures(kernel):
+    root = kernel(GIVEN[0].replace("0.1", "0.2"), GIVEN[1])
+    claim = course.claim("C001", holds=True, evidence="total 2.1", root=root)
+    assert claim.verdict == "holds"
+    assert claim.note == (
+        "Your change leaves the verdict of C001: `rate = 0.1` became `rate = 0.2`. With it: total "
+        "2.1"
+    )
+    root = kernel(GIVEN[0].replace("0.1", "0.2"), 'course.claim("C000", True)', GIVEN[1])
+    assert "Your change" not in course.claim("C001", holds=True, root=root).note
+
+
+def test_a_change_in_a_run_that_is_too_short_to_decide(kernel):
+    root = kernel(GIVEN[0].replace("0.1", "10"), GIVEN[1])
+    claim = course.claim("C001", False, "total 3", quick_decides=False, root=root)
+    assert claim.note.startswith("With your change (`rate = 0.1` became `rate = 10`), this run")
+    assert "'refuted as worded': total 3" in claim.note and "full" not in claim.note
+
+
+def test_the_control_is_told_where_it_decides(kernel):
+    root = kernel(GIVEN[0].replace("0.1", "10"), GIVEN[1])
+    assert "Its control: " in course.claim("C001", holds=False, root=root).note
+
+
+RATE = 0.1
+
+
+def rated():
+    """Return results that depend on RATE."""
+    return {"x": [RATE]}
+
+
+def unrated():
+    """Return results that do not."""
+    return {"x": [1]}
+
+
+def test_a_change_of_recorded_results_has_no_effect(kernel, capsys, monkeypatch):
+    root = kernel(GIVEN[0])
+    with monkeypatch.context() as context:
+        context.setenv("TINYATTN_FULL", "1")
+        course.trained("04_rated", nn.Identity(), rated, root=root)
+    cells = [{"cell_type": "code", "source": "RATE = 0.1\nother = 3"}]
+    path = root / "notebooks" / "04_counting.ipynb"
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    for train, told in ((rated, True), (lambda: rated(), True), (unrated, False)):
+        kernel("RATE = 0.2\nother = 3")
+        course.trained("04_rated", nn.Identity(), train, root=root)
+        out = capsys.readouterr().out
+        assert ("Your change is not in these results" in out) == told
+        assert ("`RATE = 0.1` became `RATE = 0.2`" in out) == told
 
 
 @pytest.mark.parametrize(

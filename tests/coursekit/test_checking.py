@@ -1,6 +1,7 @@
 """`tinyattn check`: the homework in the terminal, task by task, and what errors mean."""
 
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from coursekit.build import notebooks, text
 from coursekit.build.execute import namespace
 from coursekit.student import workbook
 from coursekit.student.as_handed_in import as_handed_in, points
-from coursekit.student.checking import run_cells
+from coursekit.student.checking import patience, run_cells
 from tests import ROOT
 from tinyattn.course import project
 from tinyattn.course.checks.errors import meaning
@@ -189,6 +190,31 @@ def test_messages_of_numpy_are_explained():
     assert "np.stack" in meaning(error_in("z[0] = x", x=x, z=np.zeros(3)))[1]
     assert "whole numbers" in meaning(error_in("x[x]", x=x))[1]
     assert meaning("something else", "x") == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("message", "line", "said"),
+    [
+        ("'int' object is not callable", "a = np.exp(e - max(e)) / sum(a)", "`max` or `sum`"),
+        ("'list' object is not callable", "return a.max() + range(3)", "gave `range` a new value"),
+        ("'int' object has no attribute 'zeros'", "Y = np.zeros((3, 2))", "gave `np` a new value"),
+        ("'int' object is not callable", "return own(3)", ""),
+        ("'list' object has no attribute 'zeros'", "Y = y.zeros()", ""),
+    ],
+)
+def test_a_name_that_another_cell_has_overwritten(message, line, said):
+    found = meaning(message, line)[1]
+    assert said in found and (found == "") == (said == "")
+
+
+def test_a_loop_that_never_ends_is_named(capsys):
+    with patience("task 1", seconds=0.01):
+        time.sleep(0.2)
+    assert "task 1 has been running for 0.01 seconds" in capsys.readouterr().err
+    with patience("task 1", seconds=0.1):
+        pass
+    time.sleep(0.2)
+    assert capsys.readouterr().err == ""
 
 
 def test_untouched_homework_ends_without_errors_of_cells_that_wait(capsys):

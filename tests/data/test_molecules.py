@@ -92,3 +92,13 @@ def test_targets_are_physics():
 
 def test_the_file_is_small():
     assert FILE.stat().st_size < 4e5
+
+
+def test_distances_of_small_integers_do_not_wrap():
+    x = np.array([[0], [200], [255]])
+    for kind in (np.uint8, np.int16, np.float32):
+        assert data.distances(x.astype(kind)).tolist() == [
+            [0, 200, 255],
+            [200, 0, 55],
+            [255, 55, 0],
+        ]

@@ -1,10 +1,15 @@
 """Numbers: ties, zeros, infinities and dtypes in gradients."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import tinyattn as ta
 import tinyattn.functional as F
+from tests import ROOT
 from tests.engine.leaves import leaf
 from tinyattn import Tensor, grad, nn
 
@@ -288,3 +293,15 @@ def test_a_tensor_is_compared_with_pytest_approx():
     assert x.detach() == pytest.approx([1, 2]) and pytest.approx(1) == x.detach()[0]
     with pytest.raises(TypeError, match=r"Write .numpy\(\)"):
         assert pytest.approx(1) == x[0]
+
+
+def test_a_file_of_the_students_that_hides_numpy(tmp_path):
+    (tmp_path / "numpy.py").write_text("x = 1")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    ran = subprocess.run(
+        [sys.executable, "-c", "import tinyattn.engine.dtypes"],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert f"found {tmp_path / 'numpy.py'}, which is not NumPy. Rename this file" in ran.stderr

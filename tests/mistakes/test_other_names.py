@@ -11,6 +11,7 @@ from tinyattn import check, data, graph, metrics, models, nn, optim, plot, train
 from tinyattn.engine import other_names, torch_hints
 
 PLACES = {
+    "init": nn.init,
     "ta": ta,
     "nn": nn,
     "F": F,
@@ -35,6 +36,21 @@ ASKED = """
     training.Trainer training.EarlyStopping ta.relu ta.softmax ta.sigmoid ta.logsumexp ta.Parameter
     ta.Module ta.Linear ta.Variable ta.Function ta.jvp ta.vjp ta.inference_mode ta.compile
     ta.backward ta.Adam ta.fit ta.gradcheck ta.knn_graph nn.GPT models.Linear training.Adam
+    nn.ConvTranspose2d nn.AdaptiveAvgPool2d nn.PReLU nn.ReLU6 nn.Mish nn.GLU nn.Bilinear
+    nn.Unflatten
+    nn.InstanceNorm2d nn.BatchNorm3d nn.Dropout2d nn.LazyLinear nn.ParameterDict nn.EmbeddingBag
+    nn.TripletMarginLoss F.cdist F.logsigmoid F.relu6 F.glu F.gumbel_softmax F.interpolate
+    optim.Adadelta optim.RAdam optim.Lion optim.swa_utils optim.CyclicLR optim.LRScheduler
+    nn.Activation nn.GlobalAveragePooling2D nn.MaxPooling2D nn.BatchNormalization nn.TimeDistributed
+    nn.Bidirectional nn.SimpleRNN nn.Concatenate training.ModelCheckpoint data.pad_sequences
+    metrics.f1_score metrics.confusion_matrix metrics.mean_squared_error metrics.r2_score
+    metrics.roc_auc_score data.StandardScaler data.KFold data.shuffle data.LabelEncoder data.mnist
+    ta.tree_map ta.lax ta.hvp ta.stop_gradient ta.linalg ta.pmap ta.unsqueeze ta.topk ta.bmm
+    ta.clamp
+    ta.norm ta.F ta.randperm graph.TransformerConv graph.dropout_edge graph.subgraph
+    graph.to_networkx graph.TUDataset graph.Planetoid graph.coalesce graph.is_undirected
+    graph.scatter_mean graph.adjacency graph.from_edges graph.BatchNorm init.xavier_uniform
+    init.he_normal init.glorot_uniform
 """.replace("nn.HuberLosses?", "").split()
 
 
@@ -81,6 +97,8 @@ TEXTS = [
     *other_names.NAMES.values(),
     *other_names.GRAPH_NAMES.values(),
     *other_names.KEYWORDS.values(),
+    *other_names.MODULE_NAMES.values(),
+    *other_names.TENSOR_NAMES.values(),
 ]
 
 
@@ -99,6 +117,120 @@ def test_what_a_hint_names_is_there(text):
 def test_a_graph_explains_names_of_other_libraries(name):
     with pytest.raises(AttributeError, match=rf"a Graph has no attribute '{name}': \w+"):
         getattr(graph.Graph([0], [1], 2), name)
+
+
+@pytest.mark.parametrize("name", other_names.MODULE_NAMES)
+def test_a_module_explains_names_of_keras(name):
+    class Own(nn.Module):
+        def __init__(self):
+            setattr(self, name, 3)
+
+    with pytest.raises(AttributeError, match=rf"a module has no attribute '{name}': \w+"):
+        getattr(nn.ReLU(), name)
+    assert getattr(Own(), name) == 3
+
+
+@pytest.mark.parametrize("name", other_names.TENSOR_NAMES)
+def test_a_tensor_explains_more_names(name):
+    with pytest.raises(AttributeError, match=rf"a Tensor has no attribute '{name}': \w+"):
+        getattr(ta.tensor([1.0]), name)
+
+
+def test_a_graph_is_made_of_edge_index():
+    edges = np.array([[0, 1], [1, 2]])
+    for wrong in (
+        lambda: graph.Graph(edge_index=edges),
+        lambda: graph.Graph(edges),
+        lambda: graph.Graph(edges, num_nodes=3),
+    ):
+        with pytest.raises(TypeError, match=r"Write Graph\(\*edge_index, |graph.Graph\(edge_index"):
+            wrong()
+    g = graph.Graph(*edges, 3)
+    assert g.num_edges == 2
+    with pytest.raises(TypeError, match="Write g.x$"):
+        g["x"]
+
+
+def test_a_layer_that_is_made_and_called_at_once():
+    for wrong in (
+        lambda: nn.ReLU(x),
+        lambda: nn.MSELoss(x, x),
+        lambda: nn.CrossEntropyLoss(x, [0]),
+        lambda: nn.Linear(x),
+    ):
+        with pytest.raises(TypeError, match=r"as in layer = \w+\(...\); layer\(x\)"):
+            wrong()
+    with pytest.raises(TypeError, match="LSTM takes no units="):  # not its base class's name
+        nn.LSTM(units=3)
+    with pytest.raises(TypeError, match="ReLU takes no inplace=: PyTorch's"):
+        nn.ReLU(inplace=True)
+    with pytest.raises(TypeError, match=r"got the class ReLU. Write ReLU\(...\), with \(\)"):
+        nn.Sequential(nn.Linear(3, 2), nn.ReLU)
+    with pytest.raises(TypeError, match=r"a list, such as \[2, 16, 1\]"):
+        nn.MLP(2)
+
+
+def test_parts_of_pytorch_are_called_so():
+    class Linear:
+        __module__ = "torch.nn.modules.linear"
+
+    with pytest.raises(TypeError, match="got a Linear of PyTorch"):
+        nn.Sequential(Linear())
+    with pytest.raises(TypeError, match="got Linear of PyTorch"):
+        optim.SGD([Linear()])
+
+
+def test_a_misspelled_constructor():
+    with pytest.raises(TypeError, match="Wrong defines _init_. Did you mean __init__"):
+
+        class Wrong(nn.Module):
+            def _init_(self):
+                pass
+
+
+def test_pictures_into_a_linear_layer():
+    with pytest.raises(ValueError, match=r"Write x.reshape\(len\(x\), -1\)"):
+        nn.Linear(12, 2)(np.ones((5, 3, 4)))
+    with pytest.raises(ValueError, match="in the last axis$"):
+        nn.Linear(12, 2)(np.ones((5, 3)))
+
+
+def test_labels_that_are_no_numbers():
+    with pytest.raises(TypeError, match="names, labels = np.unique"):
+        F.cross_entropy(np.ones((2, 2)), np.array(["cat", "dog"]))
+    with pytest.raises(TypeError, match=r"Write labels.astype\(int\)"):
+        F.cross_entropy(np.ones((2, 2)), np.array([0.0, 1.0]))
+
+
+def test_fit_takes_a_loss_of_the_model():
+    m = nn.Linear(3, 2)
+    o = optim.SGD(m.parameters())
+    batch = x, np.zeros(4, int)
+    with pytest.raises(
+        TypeError, match=r"Pass lambda model, x, y: F.cross_entropy\(model\(x\), y\)"
+    ):
+        training.fit(m, F.cross_entropy, o, batch)
+    with pytest.raises(TypeError, match=r"CrossEntropyLoss takes predictions and targets"):
+        training.fit(m, nn.CrossEntropyLoss(), o, batch)
+    with pytest.raises(TypeError, match="loss must be a function of .* got a str"):
+        training.fit(m, "mse", o, batch)
+    with pytest.raises(TypeError, match="expected an optimizer, got a str"):
+        training.fit(m, lambda m, x, y: F.cross_entropy(m(x), y), "adam", batch)
+
+
+def test_a_tensor_is_rounded_like_a_number():
+    loss = ta.tensor(2.345678, requires_grad=True)
+    assert round(loss, 2).item() == np.float32(2.35) and round(loss).item() == 2
+
+
+def test_tensors_with_tables_of_pandas():
+    pd = pytest.importorskip("pandas")
+    w = ta.tensor(np.array([1.0, 2.0]), requires_grad=True)
+    column = pd.Series([3.0, 4.0], index=[7, 8])
+    for y in (column * w, column - w, w * column):
+        assert isinstance(y, ta.Tensor) and y.requires_grad
+    np.sum((column - w) ** 2).backward()
+    assert w.grad.tolist() == [-4, -4]
 
 
 def test_a_graph_does_not_change():
@@ -140,6 +272,23 @@ CALLS = {
     "dim_size": lambda k: graph.segment_sum(x, [0], 1, **k),
     "num_neighbors": lambda k: graph.GravNetConv(3, 2, 2, 2, **k),
     "units": lambda k: nn.Linear(3, **k),
+    "input_dim": lambda k: nn.Embedding(embedding_dim=2, **k),
+    "rate": lambda k: nn.Dropout(**k),
+    "filters": lambda k: nn.Conv2d(1, kernel_size=3, **k),
+    "return_sequences": lambda k: nn.LSTM(3, 2, **k),
+    "from_logits": lambda k: F.cross_entropy(x, [0, 1, 2, 0], **k),
+    "activation": lambda k: nn.Linear(3, 2, **k),
+    "in_channels": lambda k: nn.Linear(**k),
+    "in_features": lambda k: graph.GCNConv(**k),
+    "hidden_channels": lambda k: nn.MLP([3, 2], **k),
+    "alpha": lambda k: nn.LeakyReLU(**k),
+    "clipnorm": lambda k: optim.Adam(model.parameters(), **k),
+    "decay": lambda k: optim.Adam(model.parameters(), **k),
+    "lr": lambda k: training.fit(None, None, None, None, **k),
+    "shuffle": lambda k: training.fit(None, None, None, None, **k),
+    "early_stopping": lambda k: training.fit(None, None, None, None, **k),
+    "map_location": lambda k: ta.load("x", **k),
+    "weights_only": lambda k: ta.load("x", **k),
     "sparse": lambda k: nn.Embedding(3, 2, **k),
     "scale_grad_by_freq": lambda k: nn.Embedding(3, 2, **k),
     "add_bias_kv": lambda k: nn.MultiheadAttention(4, 2, **k),

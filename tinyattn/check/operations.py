@@ -15,6 +15,7 @@ from tinyattn.engine.convert import to_array
 
 BINARY = {"add", "subtract", "multiply", "divide", "true_divide", "maximum", "minimum", "hypot"}
 PRODUCTS = {"matmul", "dot", "linear", "inner", "tensordot", "einsum"}
+LABELS = 64  # if this many labels are equal, probably all are
 LARGE = 1e4  # root mean square of the inputs; see _look_at_scale
 # losses that are smaller where the predictions are better
 ERRORS = {
@@ -48,6 +49,7 @@ class OperationChecks:
         self.model, self.say = model, say
         self.lines, self.errors, self.compared = {}, {}, {}
         self.cuts = []
+        self.labels = [0, set()]  # how many labels there were, and which
 
     def clear(self):
         """Forget the results of this step."""
@@ -70,8 +72,13 @@ class OperationChecks:
             self._look_at_shapes(t, op, values, inputs, line)
         elif op.name in ("cross_entropy", "log_softmax") and "cross_entropy" in functions:
             self._look_at_scores(values[0], inputs[0], line)
+            for f in inside:
+                if f.f_code.co_name == "cross_entropy" and "target" in f.f_locals:
+                    self._look_at_labels(f.f_locals["target"], line)
         elif op.name == "getitem" and "nll_loss" in functions:
             self._look_at_log_probabilities(values[0], line)
+        elif op.name == "getitem" and t.ndim == 1:
+            self._look_at_selected(values[0], inputs[0], t, line)
         elif op.name == "softplus" and "binary_cross_entropy_with_logits" in functions:
             self._look_at_logits(inputs[0], line)
         elif op.name == "where" and len(values) == 3:
@@ -138,9 +145,27 @@ class OperationChecks:
                 line,
             )
 
+    def _look_at_labels(self, target, line):
+        """Find labels that are all the same."""
+        labels = to_array(target)
+        if labels.dtype.kind in "iu" and labels.size and len(self.labels[1]) < 2:
+            self.labels[0] += labels.size
+            self.labels[1] |= set(np.unique(labels).tolist())
+            if self.labels[0] >= LABELS and len(self.labels[1]) == 1:
+                self.say(
+                    "one label",
+                    f"all of the first {self.labels[0]} labels are {self.labels[1].pop()}, so the "
+                    f"model only learns to predict this class. Print the labels: was argmax taken "
+                    f"along the wrong axis, or are the data sorted by class and not shuffled?",
+                    line,
+                )
+
     def _look_at_log_probabilities(self, x, line):
         axis = 0 if x.ndim == 1 else 1
         if x.size and not np.allclose(np.sum(np.exp(x), axis=axis), 1, atol=1e-2):
+            if x.ndim == 2 and np.allclose(np.sum(np.exp(x), axis=0), 1, atol=1e-2):
+                self._say_softmax_of_the_batch(line)
+                return
             kind = "probabilities" if _are_probabilities(x) else "scores"
             self.say(
                 "not logarithms",
@@ -148,6 +173,27 @@ class OperationChecks:
                 f"scores, or nll_loss(log_softmax(scores, axis=1), target)",
                 line,
             )
+
+    def _look_at_selected(self, x, tensor, t, line):
+        """Find probabilities that add up to 1 over the batch, at p[np.arange(N), labels]."""
+        if not (isinstance(tensor, Tensor) and x.ndim == 2 and len(t) == len(x) > 1 < x.shape[1]):
+            return
+        p = tensor
+        while made_by(p, {"log", "add", "clip", "maximum"}):
+            p = p._inputs[0]
+        if made_by(p, {"softmax", "log_softmax", "divide"}) and p.shape == x.shape:
+            p = np.exp(p.data) if made_by(p, {"log_softmax"}) else p.data
+            rows, columns = (np.allclose(p.sum(axis=k), 1, atol=1e-3) for k in (1, 0))
+            if columns and not rows:
+                self._say_softmax_of_the_batch(line)
+
+    def _say_softmax_of_the_batch(self, line):
+        self.say(
+            "softmax of the batch",
+            "the probabilities add up to 1 over the examples (axis 0), not over the classes of "
+            "each example. Write softmax(scores, axis=1)",
+            line,
+        )
 
     def _look_at_logits(self, x, line):
         source = _source(x)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from tinyattn.check.direction import PATH, direction
+from tinyattn.check.flow import FlowChecks, nan_in_data
 from tinyattn.check.operations import COMPARED, OperationChecks, is_parameter, outside
 from tinyattn.check.recording import observe, stop_observing
 from tinyattn.engine import autograd
@@ -50,12 +51,14 @@ def watch(model, optimizer):
     Later steps cost practically nothing. Each mistake causes one `SlipWarning` that names the line
     and explains how to fix it. Examples are labels [N] with predictions [N, 1], a softmax or ReLU
     before the cross-entropy, a negated loss, inputs of 1e6, a mask that hides the wrong keys, a
-    missing `zero_grad()`, an optimizer of another model, parameters that no gradient reaches, and a
-    learning rate that is too high. NumPy's own warnings about overflow, division by zero and nan
+    missing `zero_grad()`, an optimizer of another model, parameters that no gradient reaches, a
+    learning rate that is too high, gradients clipped after the step, a schedule that ends before
+    the training, and nan in the data. NumPy's own warnings about overflow, division by zero and nan
     appear once instead of at every step. Only the current thread is checked.
 
-    Inputs that were shuffled without their labels are not found, because noisy labels look the
-    same. To test this, shuffle the labels on purpose: if the loss falls as much as before, the
+    The same batch in each step is not found, because a training with all data looks the same.
+    Inputs that were shuffled without their labels are not found either, because noisy labels look
+    the same. To test this, shuffle the labels on purpose: if the loss falls as much as before, the
     labels did not belong to the inputs.
 
     Args:
@@ -100,6 +103,8 @@ class _Watcher:
         self.losses = []
         self.looking = False
         self.operations = OperationChecks(model, self.say)
+        self.flow = FlowChecks(self.say, self.operations.lines)
+        self.ended = 0  # steps in a row with the learning rate 0, after other steps
         self.turned = None  # (text, line) if training makes an error larger
         self.old = {}  # parameter -> the gradient that the last step used
         # parameters that the last backward pass reached but that belong to no module
@@ -119,6 +124,8 @@ class _Watcher:
         autograd.backward_pass = self.mine
         self.looking = True
         observe(self.operations.look)
+        observe(self.flow.look)
+        self.flow.start()
         self.comparing = comparing()  # what rules of others write
         self.comparing.__enter__()
         self.table = {f: HANDLED_FUNCTIONS[f] for f in (*STEPPED, *COMPARED)}
@@ -138,6 +145,8 @@ class _Watcher:
         if self.looking:
             self.looking = False
             stop_observing(self.operations.look)
+            stop_observing(self.flow.look)
+            self.flow.stop()
             self.comparing.__exit__(None, None, None)
             for f, ours in self.stepped.items():
                 if HANDLED_FUNCTIONS[f] is ours:
@@ -148,16 +157,23 @@ class _Watcher:
         if self.steps < STEPS:
             self._before_step()
         self.old = {id(p): (p, p.grad) for p in self._optimized() if p.grad is not None}
+        last = self.steps == STEPS - 1
+        before = [(p, p.data.copy()) for p, _ in self.old.values()] if last else []
         found = self.step(*args, **options)
         self.steps += 1
+        self._check_end_of_schedule()
         self.operations.clear()
-        if self.steps == STEPS:
+        self.flow.clear()
+        if last:
+            self._check_motion(before)
             self._check_gradients()
             self._check_rates()
             self._stop_looking()
         return found
 
     def _zero_grad(self, *args, **options):
+        if self.steps <= STEPS:
+            self._check_clipped()
         self.old = {}
         return self.zero_grad(*args, **options)
 
@@ -165,6 +181,8 @@ class _Watcher:
         self.backwards += 1
         if self.steps < STEPS:
             self._before_backward(root)
+        if self.steps < LOSSES and root.size == 1 and not math.isfinite(root.item()):
+            self._check_data(root)
         grads = self.backward_pass(root, *args, **options)
         if self.steps < STEPS:
             self._check_leaves(grads)
@@ -248,6 +266,8 @@ class _Watcher:
                 )
         for module in self.model.modules() if hasattr(self.model, "modules") else ():
             kind = type(module)
+            if kind.__name__ in ("Sequential", "ModuleList"):
+                self._check_repeated(module)
             for name in (n for c in kind.__mro__ for n in vars(c)):
                 if isinstance(vars(kind).get(name), Tensor) and vars(kind)[name].requires_grad:
                     self.say(
@@ -255,6 +275,19 @@ class _Watcher:
                         f"{kind.__name__}.{name} is an attribute of the class, so it is not among "
                         f"model.parameters() and is not trained. Set self.{name} in __init__",
                     )
+
+    def _check_repeated(self, modules):
+        """Find one layer several times in a list, as [layer] * 4 makes it."""
+        parts = list(modules)
+        for i, part in enumerate(parts):
+            times = sum(other is part for other in parts)
+            if times > 1 and next(iter(part.parameters()), None) is not None:
+                self.say(
+                    "one layer several times",
+                    f"entry {i} of {type(modules).__name__} is in it {times} times, so these "
+                    f"layers have one and the same weight. [layer] * {times} does not copy: write "
+                    f"[make_layer() for _ in range({times})]",
+                )
 
     def _before_step(self):
         self.rates.append(max([group["lr"] for group in self.optimizer.param_groups], default=0))
@@ -320,6 +353,17 @@ class _Watcher:
                 f"forward does not use them.{cut}",
                 self.operations.cuts[0][1] if self.operations.cuts else self.caller,
             )
+        elif never and self.reached:
+            parameters = dict(_named_parameters(self.model))
+            line = self.flow.cut_before({id(parameters[n]) for n in never})
+            if line is not None:
+                self.say(
+                    "unreached",
+                    f"no gradient reached {_names(never)} in {STEPS} steps, because .numpy() in "
+                    f"this line cuts the graph between them and the loss. Leave it out, or "
+                    f"write .detach() if they are meant to stay fixed",
+                    line,
+                )
         elif still and (self.operations.cuts or len(still) == len(names)):
             self.say(
                 "all zero",
@@ -337,6 +381,46 @@ class _Watcher:
                 f"does a schedule end before the training?",
                 self.caller,
             )
+
+    def _check_end_of_schedule(self):
+        """Find a schedule that has ended although the training goes on."""
+        rate = max([group["lr"] for group in self.optimizer.param_groups], default=0)
+        again = rate and self.ended
+        if not rate and any(self.rates):
+            self.ended += 1
+        if again or self.ended == LASTING:
+            first = self.steps - self.ended + (not again)
+            self.say(
+                "schedule ended",
+                f"the learning rate fell to 0 in step {first}"
+                f"{' and rises again' if again else ', and the training goes on'}. Give the "
+                f"schedule the number of its steps: epochs times batches, if its step() is called "
+                f"after each batch",
+            )
+        if rate:
+            self.ended = 0
+
+    def _check_motion(self, before):
+        """Find a learning rate that is too small for the numbers of the parameters."""
+        pulled = [(p, old, to_array(p.grad) != 0) for p, old in before]
+        moved = sum(np.count_nonzero((p.data != old) & g) for p, old, g in pulled)
+        if self.rates[-1] and moved < 0.1 * sum(np.count_nonzero(g) for _, _, g in pulled):
+            self.say(
+                "rate too small",
+                f"step() changed hardly any parameter, although there are gradients: with the "
+                f"learning rate {self.rates[-1]:g}, the changes are rounded away. Try 0.001",
+            )
+
+    def _check_clipped(self):
+        """Find gradients that were clipped after the step that used them."""
+        for p, g in self.old.values():
+            if p.grad is not None and p.grad is not g:
+                self.say(
+                    "clipped too late",
+                    "the gradients were changed between step() and zero_grad(), which has no "
+                    "effect. Call clip_grad_norm after backward() and before step()",
+                )
+                return
 
     def _check_still(self, still):
         """Find weights that have equal initial values and always get equal gradients."""
@@ -367,6 +451,7 @@ class _Watcher:
             for age in _elementwise_below(root):
                 if age in self.operations.compared:
                     self.say(*self.operations.compared.pop(age))
+        self.flow.before_backward(root)
         sign, name, age = direction(root, self.operations.errors)
         self.turned = None
         if sign < 0:
@@ -395,6 +480,20 @@ class _Watcher:
         # keep them alive, because a new object might get the identity of an old one
         self.kept = list(strange.values())
         self.unknown = set(strange)
+
+    def _check_data(self, root):
+        """Find nan in the data, before the parameters are nan, too."""
+        if any(np.isnan(p.data).any() for p in self._optimized()):
+            return
+        name = nan_in_data(root)
+        if name is not None:
+            self.say(
+                "nan in the data",
+                f"the data have nan, which {name} passes on, so the loss is {root.item():.4g} and "
+                f"every parameter becomes nan. Look for it with np.isnan(x).any() before the "
+                f"training",
+            )
+            self.told.add("learning rate")
 
     def _check_loss(self, value):
         first = self.losses[0] if self.losses else value

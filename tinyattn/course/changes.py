@@ -1,29 +1,52 @@
 """Find what a student changed in a lecture by comparing the cells that ran with the notebook."""
 
+import ast
 import difflib
 import json
 import sys
+from types import CellType, CodeType, FunctionType
 
 from tinyattn.course.project import CourseError, find
 
 ALIKE = 0.6  # two cells of which at least this fraction agrees are versions of one cell
+CLAIM = "course.claim("
 SHOWN = 4  # number of lines of a change that are shown
 NO_CHANGE = ("course.predict", "course.compare", "course.answer", "%", "!", "?", "help(")
 
 
-def changes(root, number):
+def changes(root, number, since_claim=False):
     """Describe how the cells that ran in this kernel differ from the lecture's notebook.
 
+    With `since_claim`, only the cells that ran after the last claim before the current cell count.
     It returns lines of text, or [] if nothing differs or this is not a Jupyter kernel.
     """
     ran = _cells_that_ran()
+    if since_claim:
+        claims = [i for i, source in enumerate(ran[:-1]) if CLAIM in source]
+        ran = ran[claims[-1] + 1 :] if claims else ran
+    changed, own = _changed_cells(root, number, ran)
+    found = [_difference(a, b) for a, b in changed]
+    if not found:
+        found = [f"a cell of your own, {_shortened(source)}" for source in own[-1:]]
+    return found
+
+
+def changes_of(root, number, function):
+    """Describe the changed cells that define a function, or names that it uses."""
+    used = _names_used(function)
+    changed, _ = _changed_cells(root, number, _cells_that_ran())
+    return [_difference(a, b) for a, b in changed if used & _names_made(b)]
+
+
+def _changed_cells(root, number, ran):
+    """Return ([(cell of the notebook, cell that ran instead)], [cells that are not there])."""
     if not ran:
-        return []
+        return [], []
     try:
         path = find(root, number).notebook
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     except (CourseError, OSError, ValueError, KeyError):
-        return []
+        return [], []
     given = ["".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"]
     latest, own = {}, []
     for source in ran:
@@ -35,10 +58,38 @@ def changes(root, number):
                 own.append(source)
             else:
                 latest[original] = source
-    found = [_difference(a, b) for a, b in latest.items() if a != b]
-    if not found:
-        found = [f"a cell of your own, {_shortened(source)}" for source in own[-1:]]
-    return found
+    return [(a, b) for a, b in latest.items() if a != b], own
+
+
+def _names_used(function):
+    """Return the global names of a function and of the functions next to it that it calls."""
+    todo, seen, found = [function], set(), set()
+    while todo:
+        f = todo.pop()
+        if not isinstance(f, FunctionType) or f in seen:
+            continue
+        seen.add(f)
+        names = _names_in(f.__code__)
+        inner = [cell.cell_contents for cell in f.__closure__ or () if cell != CellType()]
+        known = [f.__globals__[name] for name in names if name in f.__globals__]
+        todo += [g for g in known if getattr(g, "__module__", "") == f.__module__] + inner
+        found |= names
+    return found | {f.__name__ for f in seen}
+
+
+def _names_in(code):
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return set(code.co_names).union(*map(_names_in, inner))
+
+
+def _names_made(source):
+    """Return the names that a cell assigns or defines."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # a magic of IPython
+        return set()
+    found = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and type(n.ctx) is ast.Store}
+    return found | {n.name for n in tree.body if hasattr(n, "name")}
 
 
 def _cells_that_ran():

@@ -211,6 +211,17 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
     elif verdict != entry["verdict"]:
         seen = f"{note} " if note else ""
         note = f"{seen}This run is too short to decide. Its own verdict would be '{verdict}'."
+    if entry["verdict"] != NOT_RUN:
+        changed = changes(root, entry["lecture"], since_claim=True)
+        if changed and verdict == entry["verdict"]:
+            note = f"Your change leaves the verdict of {number}: {'; '.join(changed)}. "
+            same = evidence == entry["evidence"]
+            note += "The figures are the same." if same else f"With it: {evidence}"
+        elif changed:
+            note = (
+                f"With your change ({'; '.join(changed)}), this run says '{verdict}': {evidence} "
+                f"The run is too short to decide: compare it with a run without the change"
+            )
     return Claim(
         number, entry["verdict"], entry["evidence"], entry["control"], entry["claim"], note
     )
@@ -219,9 +230,10 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
 def _of_a_change(number, entry, verdict, changed):
     """Return the note for a verdict that differs because a student changed cells."""
     does = "refutes" if verdict == REFUTED else "changes"
+    control = f" Its control: {entry['control']}" if entry["control"] else ""
     return (
         f"Your change {does} {number}: {'; '.join(changed)}. Without it, the verdict is "
-        f"'{entry['verdict']}': {entry['evidence']}"
+        f"'{entry['verdict']}': {entry['evidence']}{control}"
     )
 
 

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from tinyattn.course.changes import changes_of
 from tinyattn.course.claims import full
 from tinyattn.course.project import WEIGHTS, CourseError, find_root
 from tinyattn.data.byte_planes import bytes_apart, bytes_together
@@ -66,6 +67,13 @@ def trained(name, module, train, *, root=None):
             "course.trained(name, module, train), call train(). The weights of the original "
             f"lecture are created by: tinyattn full --again {lecture}"
         ) from None
+    changed = changes_of(root, lecture, train)
+    if changed:
+        print(
+            f"Your change is not in these results, which were recorded without it: "
+            f"{'; '.join(changed)}. To see what it does, call the training itself instead of "
+            f"course.trained(name, module, training), which may take long."
+        )
     return _part("shown", tensors)
 
 

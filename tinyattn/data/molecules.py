@@ -79,6 +79,8 @@ def distances(positions):
     Args:
         positions   positions of the atoms [..., N, 3]
     """
+    if positions.dtype.kind != "f":
+        positions = positions.astype(np.float64)  # differences of unsigned integers would wrap
     return np.linalg.norm(positions[..., :, None, :] - positions[..., None, :, :], axis=-1)
 
 

@@ -2,6 +2,12 @@
 
 import numpy as np
 
+if not hasattr(np, "dtype"):
+    raise ImportError(
+        f"`import numpy` found {np.__file__}, which is not NumPy. Rename this file, because a file "
+        "of your own hides every module of the same name"
+    )
+
 DEFAULT_DTYPE = np.dtype(np.float32)  # dtype of Python numbers and lists; arrays keep theirs
 FLOAT64 = np.dtype(np.float64)
 COMMON_TYPES = {np.ndarray, int, float, bool, type(None), tuple, str}  # the types of most operands

@@ -11,7 +11,8 @@ from tinyattn.engine.torch_hints import OF_FUNCTIONS, SCIPY
 
 LOST = (
     "a Tensor that requires a gradient does not become a plain array automatically, because its "
-    "gradient would be lost. Write .numpy() for the plain array, or .detach() for a Tensor"
+    "gradient would be lost. Write .numpy() for the plain array, or .detach() for a Tensor; for a "
+    "list of Tensors, write np.stack(list), or collect loss.item() instead of loss"
 )
 LOST_NUMBER = (
     "a Tensor that requires a gradient does not become a Python number, because its gradient would "

@@ -78,6 +78,8 @@ class TensorMethods(TensorTorchNames):
     """The operators and methods of a Tensor."""
 
     __slots__ = ()
+    # in Series * x and DataFrame @ x, pandas leaves the operation to x
+    __pandas_priority__ = 5000
 
     # ---------------------------------------------------------------- operators
 
@@ -130,6 +132,9 @@ class TensorMethods(TensorTorchNames):
 
     def __int__(self) -> int:
         return int(self._data)
+
+    def __round__(self, digits=0) -> Tensor:
+        return HANDLED_FUNCTIONS[np.round](self, digits or 0)
 
     def __index__(self) -> int:
         return self._data.__index__()

@@ -407,9 +407,10 @@ def _fill():
     hints = {name: f"write np.{name}(x)" for name in NUMPY_FUNCTIONS}
     hints |= {name: str(hint) for name, hint in METHODS.items()}
     hints |= {f"{name}_": f"{new}{hints[name]}" for name in IN_PLACE}
+    hints |= other_names.TENSOR_NAMES
     for cls, whose, table in (
         (TensorTorchNames, "a Tensor", hints),
-        (ModuleTorchNames, "a module", MODULES),
+        (ModuleTorchNames, "a module", MODULES | other_names.MODULE_NAMES),
     ):
         for name, hint in table.items():
             setattr(cls, name, MissingAttribute(whose, name, str(hint)))
@@ -439,6 +440,8 @@ def missing_name(name):
     elsewhere = _where_it_is(name)
     if elsewhere:
         return f": use {elsewhere}"
+    if name in METHODS:
+        return f": {METHODS[name]}"
     if callable(getattr(np, name, None)) or name in ("pi", "inf", "nan", "float32", "int64"):
         return f": write np.{name}, which takes Tensors too"
     nearly = get_close_matches(_plain(name), _public(), n=1, cutoff=NEARLY)
@@ -489,8 +492,11 @@ def _plain(name):
     return name.replace("_", "").lower()
 
 
-def explain(error, f):
-    """Raise the error again with a hint if it reports an unknown keyword argument of f."""
+def explain(error, f, made=None):
+    """Raise the error again with a hint if it reports an unknown keyword argument of f.
+
+    `made` is the object whose constructor f is, which may belong to a base class.
+    """
     start = f"{f.__qualname__}() got an unexpected keyword argument '"
     message = str(error)
     if not message.startswith(start):
@@ -498,6 +504,8 @@ def explain(error, f):
     name = message[len(start) :].partition("'")[0]
     whose = f.__qualname__.removesuffix(".__init__").removesuffix(".forward").lstrip("_")
     whose = whose.replace("TensorMethods", "Tensor")
+    if f.__name__ == "__init__" and made is not None:
+        whose = type(made).__name__
     raise TypeError(f"{whose} takes no {name}={_instead(name, f)}") from None
 
 
@@ -537,10 +545,34 @@ def with_torch_hints(f: Function) -> Function:
             return f(*args, **options)
         except TypeError as error:
             if options:
-                explain(error, f)
+                explain(error, f, *args[:1])
+            if f.__name__ == "__init__" and any(_is_data(x) for x in args[1:]):
+                if re.search(r"takes .*positional argument|missing .*positional", str(error)):
+                    name = type(args[0]).__name__
+                    raise TypeError(called_too_early(name, str(error))) from None
             raise
 
     return call  # type: ignore[return-value]
+
+
+def kind_of(x):
+    """Return the name of the class of x, with the library if it is PyTorch."""
+    name = type(x).__name__
+    return f"{name} of PyTorch" if type(x).__module__.partition(".")[0] == "torch" else name
+
+
+def unknown_option(name, option, f):
+    """Return the message for an argument `option` that the class `name` does not take."""
+    return f"{name} takes no {option}={_instead(option, f)}"
+
+
+def called_too_early(name, error):
+    """Return the message for nn.MSELoss(prediction, target) instead of nn.MSELoss()(...)."""
+    return f"{error}. Make the layer first and call it then, as in layer = {name}(...); layer(x)"
+
+
+def _is_data(x):
+    return isinstance(x, np.ndarray) or hasattr(x, "requires_grad")
 
 
 def explain_arguments(cls):

@@ -35,7 +35,12 @@ def check_indices(name, ids, n, ignore=None):
     """
     ids = np.asarray(to_array(ids))
     if ids.dtype.kind not in "iu":
-        raise TypeError(f"{name}: expected integers from 0 to {n - 1}, got {ids.dtype}")
+        how = "labels.astype(int)"
+        if ids.dtype.kind in "USO":
+            how = "names, labels = np.unique(names_of_examples, return_inverse=True)"
+        raise TypeError(
+            f"{name}: expected integers from 0 to {n - 1}, got {ids.dtype}. Write {how}"
+        )
     wrong = (ids < 0) | (ids >= n)
     if ignore is not None:
         wrong &= ids != ignore

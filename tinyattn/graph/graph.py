@@ -5,10 +5,11 @@ Messages run along the edges, sender → receiver. An undirected edge is two edg
 
 import warnings
 from dataclasses import FrozenInstanceError, dataclass, replace
+from functools import wraps
 
 import numpy as np
 
-from tinyattn.engine import other_names
+from tinyattn.engine import other_names, torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import to_array
 
@@ -49,6 +50,11 @@ class Graph:
         raise AttributeError(
             f"a Graph has no attribute {name!r}{f': {hint}' if hint else ''}", name=name, obj=self
         )
+
+    def __getitem__(self, name):
+        """Raise the error for g["x"]."""
+        what = f"g.{name}" if isinstance(name, str) else "g.x, g.src or g.dst"
+        raise TypeError(f"a Graph is not a dictionary or a list. Write {what}")
 
     def __post_init__(self):
         N = self.num_nodes
@@ -176,6 +182,24 @@ def _refuse_a_change(self, name, value):
     )
 
 
+def _made_of_edge_index(init):
+    """Return Graph.__init__ with PyTorch Geometric's edge_index explained."""
+    init = torch_hints.with_torch_hints(init)
+
+    @wraps(init)
+    def made(self, *args, **options):
+        first = args[0] if args else None
+        if len(args) + len(options) < 3 and "dst" not in options and np.ndim(first) == 2:
+            raise TypeError(
+                f"Graph: expected src, dst, num_nodes, got one array of shape {np.shape(first)}. "
+                f"Write Graph(*edge_index, num_nodes) for PyTorch Geometric's edge_index [2, E]"
+            )
+        return init(self, *args, **options)
+
+    return made
+
+
+Graph.__init__ = _made_of_edge_index(Graph.__init__)
 Graph.__setattr__ = _refuse_a_change  # this error message is clearer than the dataclass's
 
 

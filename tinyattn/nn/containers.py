@@ -1,5 +1,6 @@
 """Modules that hold other modules, and one that does nothing."""
 
+from tinyattn.engine import torch_hints
 from tinyattn.engine.convert import as_tensor
 from tinyattn.nn.module import Module
 
@@ -110,9 +111,14 @@ class ModuleList(Sequential):
 
 def _check_module(self, i, module):
     if not isinstance(module, Module):
+        found, how = (
+            f"a {torch_hints.kind_of(module)}",
+            "For a function, use its layer, for example nn.Tanh()",
+        )
+        if isinstance(module, type) and issubclass(module, Module):
+            found, how = f"the class {module.__name__}", f"Write {module.__name__}(...), with ()"
         raise TypeError(
-            f"{type(self).__name__}: entry {i} must be an nn.Module, got a "
-            f"{type(module).__name__}. For a function, use its layer, for example nn.Tanh()"
+            f"{type(self).__name__}: entry {i} must be an nn.Module, got {found}. {how}"
         )
 
 

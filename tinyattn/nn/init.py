@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from tinyattn.engine import torch_hints
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
 from tinyattn.nn.module import Parameter
@@ -325,3 +326,8 @@ class SkipInit(np.random.Generator):
             size    shape of the result
         """
         return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)
+
+
+def __getattr__(name):
+    """Raise the error for a missing name, with its name in this library."""
+    raise torch_hints.no_such_name(__name__, name)

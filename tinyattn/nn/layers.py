@@ -104,10 +104,13 @@ class MLP(Module):
 
     Raises:
         ValueError: there are fewer than two sizes
+        TypeError: sizes is not a list
     """
 
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
         check_sizes(self, sizes=sizes)
+        if np.ndim(sizes) == 0:
+            raise TypeError(f"MLP: sizes must be a list, such as [{sizes}, 16, 1], got {sizes}")
         if len(sizes) < 2:
             raise ValueError(
                 f"MLP: sizes must contain at least an input and an output size, got {sizes}"

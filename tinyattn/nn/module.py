@@ -4,6 +4,9 @@ A module need not register its parts as in PyTorch: every attribute that is a `P
 `Buffer` or a `Module` belongs to it. Names are the attribute names joined by dots, as in PyTorch.
 """
 
+from inspect import Parameter as Parameter_
+from inspect import Signature
+
 import numpy as np
 
 from tinyattn.engine import torch_hints
@@ -64,12 +67,27 @@ class Module(torch_hints.ModuleTorchNames):
 
     training = True
 
+    def __init__(self, *arguments, **options):
+        name = type(self).__name__
+        for option in options:
+            raise TypeError(torch_hints.unknown_option(name, option, self.__init__))
+        if arguments:
+            raise TypeError(torch_hints.called_too_early(name, f"{name}() takes no arguments"))
+
+    # the arguments above are there for the errors only
+    __init__.__signature__ = Signature([Parameter_("self", Parameter_.POSITIONAL_OR_KEYWORD)])
+
     def forward(self, *inputs, **options):
         """Compute the output from `inputs` and `options`. Every subclass defines its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...). Define one")
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
+        for name in ("_init_", "__int__", "__init", "init__", "_init"):
+            if name in vars(cls) and "__init__" not in vars(cls):
+                raise TypeError(
+                    f"{cls.__name__} defines {name}. Did you mean __init__, with two _ at each end?"
+                )
         if cls.__module__.startswith("tinyattn."):
             torch_hints.explain_arguments(cls)
 

@@ -352,10 +352,14 @@ def norm(x, ord=None, axis=None, keepdims=False):
     """
     if (ord == 2 and axis is None and x.ndim == 2) or (isinstance(axis, tuple) and ord is not None):
         raise NotImplementedError(
-            f"np.linalg.norm of Tensors: the matrix norm {ord!r} has no derivative rule"
+            f"np.linalg.norm of Tensors: the matrix norm {ord!r} has no derivative rule. Write it "
+            f"with the singular values np.linalg.svd(x, compute_uv=False)"
         )
     if isinstance(ord, str) and ord != "fro":
-        raise NotImplementedError(f"np.linalg.norm of Tensors: ord={ord!r} has no derivative rule")
+        raise NotImplementedError(
+            f"np.linalg.norm of Tensors: ord={ord!r} has no derivative rule. Write it with the "
+            f"singular values np.linalg.svd(x, compute_uv=False)"
+        )
     if ord in (None, 2, "fro"):
         return _root(reduce_sum(x * x, axis, keepdims), 2)
     if axis is None and x.ndim != 1:

@@ -68,9 +68,11 @@ def linear(x, weight, bias=None):
             "write x @ w"
         )
     if x.ndim == 0 or x.shape[-1] != weight.shape[1]:
+        flat = x.ndim > 2 and x[0].size == weight.shape[1]
         raise ValueError(
             f"linear: x has shape {x.shape}, but the weight {weight.shape} [out, in] needs "
             f"{weight.shape[1]} features in the last axis"
+            f"{'. Write x.reshape(len(x), -1), or put nn.Flatten() before it' if flat else ''}"
         )
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ValueError(

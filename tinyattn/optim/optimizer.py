@@ -44,7 +44,7 @@ class Optimizer:
             if not isinstance(p, Tensor):
                 raise TypeError(
                     f"{type(self).__name__}: expected Tensors as parameters, got "
-                    f"{type(p).__name__}. Pass model.parameters()"
+                    f"{torch_hints.kind_of(p)}. Pass model.parameters()"
                 )
             if p._operation is not None:
                 raise ValueError(

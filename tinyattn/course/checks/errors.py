@@ -1,11 +1,13 @@
 """The most frequent meanings of NumPy's error messages in homework."""
 
+import builtins
 import re
 
 from tinyattn.engine.torch_hints import FUNCTIONS, KEYWORDS, METHODS
 
 PRODUCT = re.compile(r"matmul: Input operand 1 .*\(size (\d+) is different from (\d+)\)")
 BROADCAST = re.compile(r"could not be broadcast together with shapes (\([\d,]*\)) (\([\d,]*\))")
+OVERWRITTEN = "a name was given another value"
 OTHERS = (
     (
         "setting an array element with a sequence",
@@ -41,6 +43,8 @@ def meaning(message, line=""):
         )
     if told := _of_pytorch(message, line):
         return "a name of PyTorch's", told
+    if told := _overwritten(message, line):
+        return OVERWRITTEN, told
     for pattern, short, sentence in OTHERS:
         if re.search(pattern, message):
             return short, sentence
@@ -62,6 +66,23 @@ def _of_pytorch(message, line):
     if found := re.search(r"unexpected keyword argument '(\w+)'", message):
         return str(KEYWORDS[found[1]]) if found[1] in KEYWORDS else ""
     return ""
+
+
+def _overwritten(message, line):
+    """Return what to do about a line in which `sum`, `np` or the like is something else by now."""
+    if re.search(r"object is not callable", message):
+        names = [n for n in re.findall(r"(?<![\w.])(\w+)\(", line) if hasattr(builtins, n)]
+    elif found := re.search(r"'\w+' object has no attribute '(\w+)'", message):
+        names = re.findall(rf"\b(np|ta|nn|F|optim)\.{found[1]}\b", line)
+    else:
+        names = []
+    if not names:
+        return ""
+    name = " or ".join(f"`{name}`" for name in dict.fromkeys(names))
+    return (
+        f"Another cell gave {name} a new value, as in `{names[0]} = 0`. Choose another name there, "
+        f"restart the kernel, and run the cells again."
+    )
 
 
 def _product(right, left, line):
