@@ -8,7 +8,7 @@ from tests import ROOT
 
 # what a reader must know to understand the engine, and how many lines of code that may be
 FILES = ["autograd", "methods", "dispatch", "dtypes", "convert", "messages"]
-MOST_LINES = 760
+MOST_LINES = 780
 NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,

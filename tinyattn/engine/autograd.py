@@ -182,10 +182,8 @@ class Tensor(TensorMethods):
             for x, g in grads.items():
                 if x._grad is not None:
                     x._grad = as_array(x._grad + g)
-                elif x in owned and g.flags.c_contiguous:
-                    x._grad = g
-                else:  # copy it, because g may be the gradient of another tensor too
-                    x._grad = g.copy()
+                else:  # unless this pass owns g, it may be the gradient of another tensor too
+                    x._grad = g if x in owned and g.flags.c_contiguous else g.copy()
 
     def detach(self) -> "Tensor":
         """Return the same values (shared memory) as a tensor without a graph."""
