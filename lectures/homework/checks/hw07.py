@@ -15,7 +15,7 @@ def softmax(s):
 
 
 def kept(its, name, numbers, *options):
-    """The result, and whether the numbers that were given are as they were."""
+    """The result, and whether the input is unchanged."""
     before = numbers.copy()
     result = getattr(its, name)(numbers, *options)
     return result, bool((numbers == before).all())
@@ -41,7 +41,7 @@ def k_words(student, case):
     order = np.argsort(-s)
     mistakes = {
         "when what stays is not scaled to sum to 1": softmax(s / T) * stay,
-        "when unlikely scores become 0: exp(0) is 1, so they stay possible": softmax(
+        "when unlikely scores become 0: exp(0) is 1, so these words remain possible": softmax(
             np.where(stay, s / T, 0)
         ),
         "without the temperature": softmax(np.where(stay, s, -np.inf)),
@@ -60,10 +60,15 @@ def equal_scores(student, case):
     ties = np.array([1.0, 3.0, 3.0, 3.0]) + case.number
     came = array_of(_call(student, "top_k", ties, 2, 1.0))
     mistakes = {
-        "when the higher numbers stay: the lower ones should": [0, 0, 0.5, 0.5],
+        "when words with higher indices stay: among equal scores, keep lower indices": [
+            0,
+            0,
+            0.5,
+            0.5,
+        ],
         "when the first and the last of them stay": [0, 0.5, 0, 0.5],
-        "when all equal ones stay: exactly 2 words must stay, so do not compare with the k-th "
-        "score, equal ones pass too": [0, 1 / 3, 1 / 3, 1 / 3],
+        "when all equal scores stay: exactly 2 words must stay, and a comparison with the k-th "
+        "score keeps more": [0, 1 / 3, 1 / 3, 1 / 3],
     }
     judge(came, np.array([0, 0.5, 0.5, 0]), mistakes, what="top_k of [1, 3, 3, 3]")
     s = case.normal(5)
@@ -79,10 +84,10 @@ def smallest_set(student, case):
     turn = np.arange(5) if case.number == 0 else case.rng.permutation(5)
     top = np.isin(np.arange(5), [1, 2])
     right = np.where(top, q, 0) / 0.75
-    # the order of what is told: first the order of the words, then the numbers themselves
+    # first mistakes in the order of the words, then mistakes in the numbers
     mistakes = {
         "when the order is sorted: word i must keep the index i": np.sort(right[turn])[::-1],
-        "when the word that crosses the border is left out: 0.5 alone is less than 0.6": (
+        "without the word that reaches p: 0.5 alone is less than 0.6": (
             np.array([0, 1.0, 0, 0, 0])[turn]
         ),
         "when what stays is not scaled to sum to 1": np.where(top, q, 0)[turn],
@@ -102,8 +107,8 @@ def at_the_border(student, case):
     right = np.array([0, 2, 1, 0, 0]) / 3
     more = np.array([2, 8, 4, 0, 0]) / 14
     mistakes = {
-        "with one word too many: 0.5 + 0.25 is already p": more[turn],
-        "with one word too few: the one that reaches p belongs to it": np.eye(5)[1][turn],
+        "with one word too many: 0.5 + 0.25 already reaches p": more[turn],
+        "with one word too few: the word that reaches p belongs to the set": np.eye(5)[1][turn],
     }
     judge(_call(student, "top_p", q[turn], 0.75), right[turn], mistakes, what="top_p at the border")
     sure = np.array([0.05, 0.9, 0.05])
@@ -157,36 +162,36 @@ def _read(student, cuts, x, *weights):
         expect(
             array_of(part).shape == piece.shape,
             f"cached_head: {len(piece)} new tokens need outputs of shape {piece.shape}, yours is "
-            f"{array_of(part).shape}: only the new tokens ask, earlier ones have their answer",
+            f"{array_of(part).shape}. Compute queries for the new tokens only",
             "with another shape than asked for",
         )
     return np.concatenate([array_of(part) for part in parts]), keys, values
 
 
 def _in_order(keys, values, x, w_k, w_v, cut):
-    """The cache in the order of the tokens: first the earlier ones, then the new ones.
+    """Judge the order of the tokens in the cache: first the earlier ones, then the new ones.
 
-    It comes before the outputs: with another order they are only numbers that differ.
+    This is judged before the outputs, because with another order all outputs differ.
     """
     order = np.arange(len(x))
     if cut == 1:  # one token at a time
         turned = order[::-1]
     else:
         turned = np.roll(order, -cut)
-    wrong = "in the wrong order: new keys and values come after the old"
+    wrong = "in the wrong order: new keys and values come after the old ones"
     for name, came, weights in (("keys", keys, w_k), ("values", values, w_v)):
         expect(
             np.shape(came)[:1] != (0,),
-            f"cached_head: the {name} in the cache that was handed over are still empty. Put the "
-            'new ones into it, cache["k"] = ..., not into a dictionary of your own',
+            f"cached_head: the {name} in the given cache are still empty. Extend that "
+            'cache, cache["k"] = ..., not a dictionary of your own',
             "the cache stays empty",
         )
         other = w_v if name == "keys" else w_k
         mistakes = {
             wrong: (x @ weights)[turned],
-            "from the other matrix: k goes with w_k, v with w_v": x @ other,
+            "from the other matrix: keys need w_k, values need w_v": x @ other,
             "from x itself, without the matrix": x,
-            "from the newest piece only: the earlier tokens are gone": (x @ weights)[-1:]
+            "from the newest piece only: the earlier tokens are missing": (x @ weights)[-1:]
             if cut == 1
             else (x @ weights)[cut:],
         }
@@ -198,17 +203,17 @@ def empty_cache(student, case):
     given = tokens(case)
     x, T = given[0], len(given[0])
     mistakes = {
-        "without the mask: the new tokens see each other's future": whole(
+        "without the mask: new tokens attend to later new ones": whole(
             *given, mask=np.ones((T, T), bool)
         ),
         "without √d": whole(*given, scale=1.0),
         "with d instead of √d": whole(*given, scale=x.shape[1]),
         "with the mask the wrong way round": whole(*given, mask=np.tri(T, dtype=bool).T),
-        "without itself: a new token may see the earlier ones and itself": whole(
+        "when a new token does not attend to itself": whole(
             *given, mask=np.tri(T, k=-1, dtype=bool)
         ),
         "with the keys instead of the values": whole(*given[:3], given[2]),
-        "with the softmax over the askers: the weights of one token must sum to 1": _by_columns(
+        "with the softmax over the queries: the weights of one query must sum to 1": _by_columns(
             *given
         ),
         "with future scores set to 0: exp(0) is 1, so they still get weight": softmax(
@@ -225,8 +230,8 @@ def one_at_a_time(student, case):
     x, T = given[0], len(given[0])
     first = np.arange(T) < np.ones((T, 1))
     mistakes = {
-        "when nothing is remembered: does the cache grow?": x @ given[3],
-        "when the mask forgets the S earlier tokens: new token t may see the first S + t + 1": (
+        "when no earlier tokens are kept: does the cache grow?": x @ given[3],
+        "when the mask omits the S earlier tokens: new token t attends to the first S + t + 1": (
             whole(*given, mask=first)
         ),
     }
@@ -244,10 +249,10 @@ def pieces(student, case):
     blind[cut:] = np.tri(T - cut, T, dtype=bool)  # the mask begins at the first token again
     greedy[cut:] = True
     mistakes = {
-        "when the mask forgets the S earlier tokens: new token t may see the first S + t + 1": (
+        "when the mask omits the S earlier tokens: new token t attends to the first S + t + 1": (
             whole(*given, mask=blind)
         ),
-        "when new tokens see each other's future": whole(*given, mask=greedy),
+        "when new tokens attend to later new ones": whole(*given, mask=greedy),
     }
     came, keys, values = _read(student, [cut], *given)
     _in_order(keys, values, x, *given[2:], cut=cut)
@@ -258,15 +263,15 @@ def pieces(student, case):
 
 
 def written(its, prompt, n, V):
-    """The text, and how many tokens a model without a network had to read."""
+    """The text, and the number of tokens that a model without a network read."""
     import numpy as np
 
     import tinyattn as ta
 
-    read = []  # not in the model, where it could be set back
+    read = []  # outside the model, so that a student cannot reset the count
 
     class Model:
-        """The next token depends on all that was read: what is in the cache, and what comes."""
+        """The next token depends on all tokens in the cache and in the input."""
 
         def empty_cache(self):
             return []
@@ -307,7 +312,7 @@ def _write(student, prompt, n, V):
     came = array_of(came)
     expect(
         not np.array_equal(came, right[len(prompt) :]) or n == 0,
-        "write: the prompt belongs to the answer too",
+        "write: the result must begin with the prompt",
         "the prompt is missing in the answer",
     )
     more = (
@@ -338,8 +343,8 @@ def read_once(student, case):
     read, most = _write(student, prompt, n, V), len(prompt) + n
     expect(
         isinstance(read, int) and read <= most,
-        f"write: the right words, but the model read {read} tokens. The prompt once and each new "
-        f"token once are at most {most}: use the cache",
+        f"write: the words are correct, but the model read {read} tokens. If it reads each token "
+        f"once, there are at most {most}. Use the cache",
         "tokens are read again and again",
     )
 
@@ -350,7 +355,7 @@ MASK, WORDS = 2, 50
 
 
 def hidden(its, ids, seed):
-    """Inputs and targets, and whether ids are as they were."""
+    """Inputs and targets, and whether ids are unchanged."""
     import numpy as np
 
     before = ids.copy()
@@ -439,7 +444,7 @@ def what_they_become(student, case):
 
 
 def read_by(its, name, table, ids):
-    """The result for a model that looks up logits, the gradient of its table, what it read."""
+    """The result for a model that looks up logits, the gradient of its table, the length read."""
     import numpy as np
 
     import tinyattn as ta
@@ -481,21 +486,21 @@ def the_loss(student, case):
             table, ids[:, :-1], ids[:, :-1]
         ).mean(),
         "when the model predicts the token before": -_log_p(table, ids[:, 1:], ids[:, :-1]).mean(),
-        "when the tokens are added up: the mean is asked for": -right.sum(),
+        "when the losses are summed: return their mean": -right.sum(),
         "when the last row of tokens is left out": -right[:-1].mean(),
         "without the minus": right.mean(),
-        "when it is measured in bits: -log p is asked for": -right.mean() / np.log(2),
+        "when it is measured in bits: use the natural logarithm": -right.mean() / np.log(2),
     }
     judge(found, -right.mean(), mistakes, what="language_loss")
     expect(
         read == ids.shape[1] - 1,
-        f"language_loss: the model read {read} tokens of each row, and only {ids.shape[1] - 1} "
-        "have a next one",
+        f"language_loss: the model read {read} tokens of each row, but only {ids.shape[1] - 1} "
+        "have a next token",
         "the last token is read too",
     )
     expect(
         grad is not None and np.abs(array_of(grad)).max() > 0,
-        "language_loss: no gradient arrives at the model. Return the Tensor, without no_grad, "
+        "language_loss: no gradient reaches the model. Return the Tensor, without no_grad, "
         ".numpy() or .item()",
         "without a gradient",
     )
@@ -507,7 +512,7 @@ def chain_rule(student, case):
     found, *_ = student.ask(read_by, "log_probability", table, ids)
     right = _log_p(table, ids[:, :-1], ids[:, 1:])
     mistakes = {
-        "when the mean is taken: the factors are multiplied, so their logarithms add": right.mean(
+        "when the mean is taken: the factors are multiplied, so add their logarithms": right.mean(
             axis=1
         ),
         "when the probabilities are multiplied without the logarithm": np.exp(right.sum(axis=1)),
