@@ -51,7 +51,7 @@ def _hits(d, x, y, thing=None):
     near = [d.node(x + a, y + b, radius=10, thing=thing, part="near") for a, b in POINTS["near"]]
     for a, b in POINTS["far"]:
         d.node(x + a, y + b, radius=10, part="far")
-    centre = d.node(x, y, "$j$", "picked", 16, size=18, part="j")
+    centre = d.node(x, y, "$i$", "picked", 16, size=18, part="i")
     return centre, near
 
 
@@ -66,7 +66,7 @@ def _neighbours(d, x):
     d.text(x - 96, 356, "$s_2$", part="axes")
     d.note(x, 452, "in the learned space,", part="words")
     d.note(x, 474, "not in the detector", part="words")
-    d.text(x, 512, "$k$ nearest, $j$ is one of them", part="words", size=18)
+    d.text(x, 512, "$k$ nearest, $i$ is one of them", part="words", size=18)
 
 
 def _gather(d, x):
@@ -77,7 +77,7 @@ def _gather(d, x):
     d.note(x, 398, "near counts more")
     d.text(x, 436, r"$a_{ij} = \exp(-c\, |s_i - s_j|^2)$", 19)
     d.text(x, 482, "mean and max", color=VALUE)
-    d.text(x, 510, r"of  $a_{ij}\, h_i$", color=VALUE)
+    d.text(x, 510, r"of  $a_{ij}\, h_j$", color=VALUE)
 
 
 def _join(d, x):
@@ -95,5 +95,5 @@ def _join(d, x):
     y = d.matrix(x, 404, 6, 8, 12, "state", "$Y$")
     d.arrow(plus.s, y.n, thing="state")
     d.sizes(x + 62, 404, "N", "d'", anchor="start")
-    d.text(x, 472, r"$y_j = x_j W_1$", 20)
+    d.text(x, 472, r"$y_i = x_i W_1$", 20)
     d.text(x, 508, r"$+\ [\mathrm{mean}\,\Vert\,\mathrm{max}]\, W_2 + b$", 20)
