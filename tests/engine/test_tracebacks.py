@@ -140,6 +140,30 @@ def test_a_traceback_of_the_library_alone_stays():
     assert tracebacks.shortened(inside) == (inside, 0)
 
 
+def shadowed():
+    sum = 3
+    return sum([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda x: x.size(0), "x.shape[0] for x.size(0)"),
+        (lambda x: [i for v, i in [x.max(1)]], "x.argmax(axis)"),
+        (lambda x: shadowed(), "`sum` was given a new value"),
+        (lambda x: undefined, "After a restart of the kernel"),  # noqa: F821
+        (lambda x: x.shape(0), None),
+        (lambda x: x @ x, None),
+    ],
+)
+def test_errors_of_python_get_a_hint(wrong, words):
+    error = caught(lambda: wrong(ta.tensor(np.ones((3, 2)))))
+    for _ in range(2):  # the second time, nothing is added
+        tracebacks.add_hint(error, error.__traceback__, notebook=True)
+    notes = getattr(error, "__notes__", [])
+    assert len(notes) == (words is not None) and (words or "") in "".join(notes)
+
+
 def test_pytest_shows_the_line_of_the_test(tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import numpy as np\nfrom tinyattn import nn\n\n"

@@ -10,7 +10,10 @@ All frames are shown with TINYATTN_TRACEBACKS=full in the environment, in a note
 `coursekit/pytest_plugin.py`.
 """
 
+import builtins
+import linecache
 import os
+import re
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +24,21 @@ PYTHON = tuple(
     for folder in {Path(os.__file__).parent, Path(os.__file__).resolve().parent}
 )  # the standard library, and site-packages below it
 SHOW_ALL = "TINYATTN_TRACEBACKS"
+# errors that Python itself raises, and that newcomers from PyTorch see: message, line, hint
+OF_PYTHON = (
+    (
+        "object is not callable",
+        r"\.size\(",
+        "x.size is the number of elements here. Write x.shape for PyTorch's x.size(), and "
+        "x.shape[0] for x.size(0)",
+    ),
+    (
+        "values to unpack",
+        r"\.(max|min|sort|topk|median)\(",
+        "x.max(axis) and x.sort(axis) return the values only. Write x.argmax(axis) or "
+        "x.argsort(axis) for their indices",
+    ),
+)
 
 
 def shortened(tb):
@@ -77,8 +95,43 @@ def install():
         sys.excepthook = print_shortened
 
 
+def add_hint(error, tb, notebook=False):
+    """Add a note to an error of Python itself whose message does not say what to do."""
+    if getattr(error, "__notes__", None):
+        return
+    line = ""
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if _place(code.co_filename) == "own":
+            line = linecache.getline(code.co_filename, tb.tb_lineno)
+        tb = tb.tb_next
+    hint = _hint(error, str(error), line, notebook)
+    if hint:
+        error.add_note(hint)
+
+
+def _hint(error, message, line, notebook):
+    for said, written, hint in OF_PYTHON:
+        if said in message and re.search(written, line):
+            return hint
+    if isinstance(error, NameError) and notebook:
+        return (
+            "If another cell defines this name, run that cell first. After a restart of the "
+            "kernel, run all cells above (menu Run)"
+        )
+    if isinstance(error, TypeError) and "object is not callable" in message:
+        called = [n for n in re.findall(r"(?<![\w.])(\w+)\(", line) if hasattr(builtins, n)]
+        if called:
+            return (
+                f"Perhaps `{called[0]}` was given a new value, as in `{called[0]} = 0`. Choose "
+                f"another name there, and write `del {called[0]}` to have the function back"
+            )
+    return ""
+
+
 def print_shortened(kind, error, tb):
     """`sys.excepthook` in plain Python: print an error without the frames of the library."""
+    add_hint(error, tb)
     chain = _shorten_all(error)
     hidden = sum(n for _, _, n in chain)
     try:
@@ -99,6 +152,7 @@ def _install_in(formatter):
         full = isinstance(error, BaseException) and getattr(formatter, "mode", "") == "Verbose"
         if full or not isinstance(error, BaseException) or not isinstance(tb, TracebackType):
             return original(kind, error, tb, *args, **options)
+        add_hint(error, tb, notebook=True)
         chain = _shorten_all(error)
         short, hidden = shortened(tb)
         hidden += sum(n for e, _, n in chain if e is not error)
