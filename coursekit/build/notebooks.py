@@ -23,6 +23,7 @@ from coursekit.build.text import (
     tags_of,
 )
 from coursekit.build.views import fold, from_text, to_read
+from tinyattn.course.changes import BUILDING
 from tinyattn.course.claims import full
 from tinyattn.course.project import SHIPPED, CourseError, write_text
 from tinyattn.kernels.machine import first_use
@@ -113,7 +114,7 @@ def execute_notebook(notebook, document, *, on_slide=None):
     try:
         # With one BLAS thread, the figures are the same on every machine, and no idle threads keep
         # the processor busy between the small products of a lecture.
-        own = {"PYTHONHASHSEED": "0", first_use.SETTING: "now"}
+        own = {"PYTHONHASHSEED": "0", first_use.SETTING: "now", BUILDING: "1"}
         environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, **own}
         _stoppable(client, environment)
     except nbclient.exceptions.CellExecutionError as error:

@@ -118,3 +118,11 @@ def test_outside_of_a_notebook_nothing_was_changed(root, monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     assert changes.changes(root, "04") == []
     assert changes.changes(root, "99") == []
+
+
+def test_a_build_is_no_change_of_a_student(kernel, monkeypatch):
+    """While a new text is executed, its cells differ from the notebook of the old text."""
+    root = kernel(GIVEN[0], "rate = 7")
+    assert changes.changes(root, "04")
+    monkeypatch.setenv(changes.BUILDING, "1")
+    assert changes.changes(root, "04") == []

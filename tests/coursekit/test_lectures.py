@@ -99,6 +99,12 @@ def test_the_notebook_was_run_from_top_to_bottom(document):
 
 
 @each_lecture
+def test_the_notebook_does_not_speak_of_changes_of_a_student(document):
+    outputs = [json.dumps(cell["outputs"]) for cell in code_cells(document)]
+    assert not [o for o in outputs if "Your change" in o or "With your change" in o]
+
+
+@each_lecture
 def test_what_is_folded_shows_nothing_of_the_answer(document):
     """JupyterLab shows the first line of a folded text, and of the first output if it is text."""
     neutral = {"Why each answer is right or wrong:", "The answer:"}

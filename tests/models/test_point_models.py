@@ -202,7 +202,7 @@ def test_particle_net_refuses():
         model(points[:1], features)
     with pytest.raises(ValueError, match="contains no particle"):
         model(points, features, np.zeros_like(mask))
-    with pytest.raises(ValueError, match="the mask of jet 1 of 2 has none. Leave"):
+    with pytest.raises(ValueError, match="jet 1 of 2 has none in its mask. Leave"):
         model(points, features, mask & np.array([[True], [False]]))
 
 

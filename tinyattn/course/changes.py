@@ -3,12 +3,16 @@
 import ast
 import difflib
 import json
+import os
 import sys
 from types import CellType, CodeType, FunctionType
 
 from tinyattn.course.project import CourseError, find
 
 ALIKE = 0.6  # two cells of which at least this fraction agrees are versions of one cell
+BUILDING = (
+    "TINYATTN_BUILDING"  # set while a text is executed into its notebook
+)
 CLAIM = "course.claim("
 SHOWN = 4  # number of lines of a change that are shown
 NO_CHANGE = ("course.predict", "course.compare", "course.answer", "%", "!", "?", "help(")
@@ -94,6 +98,8 @@ def _names_made(source):
 
 def _cells_that_ran():
     """Return the sources of the cells of this kernel in the order in which they ran."""
+    if os.environ.get(BUILDING):
+        return []
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
     return [str(source).strip() for source in getattr(shell, "user_ns", {}).get("In", [])]
