@@ -10,9 +10,7 @@ from types import CellType, CodeType, FunctionType
 from tinyattn.course.project import CourseError, find
 
 ALIKE = 0.6  # two cells of which at least this fraction agrees are versions of one cell
-BUILDING = (
-    "TINYATTN_BUILDING"  # set while a text is executed into its notebook
-)
+BUILDING = "TINYATTN_BUILDING"  # set while a text is executed into its notebook
 CLAIM = "course.claim("
 SHOWN = 4  # number of lines of a change that are shown
 NO_CHANGE = ("course.predict", "course.compare", "course.answer", "%", "!", "?", "help(")
