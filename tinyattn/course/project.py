@@ -153,7 +153,7 @@ def lectures(root):
 
 
 def homework(root):
-    """Return all homework of the project, in order of their numbers."""
+    """Return all homework assignments of the project, in numerical order."""
     if Path(root) == SHIPPED:  # an installed package lacks the texts, which contain the solutions
         return _documents(root, "notebooks/homework", r"(hw\d\d)_(\w+)\.ipynb")
     return _documents(root, "lectures/homework", r"(hw\d\d)_(\w+)\.md")

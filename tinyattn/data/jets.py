@@ -30,11 +30,11 @@ class Jets(NamedTuple):
 
 
 def jets(part="train"):
-    """Load QCD and top jets of 500 to 700 GeV, half of each: 4000 to train, 1000 to test.
+    """Load as many QCD as top jets of 500 to 700 GeV: 4000 for training and 1000 for testing.
 
-    They were simulated with Pythia 8, without a detector, and clustered by anti-kT with radius 0.8
-    (make_jets.py). The 40 hardest particles are kept. In the median they have 96% of the momentum,
-    but only 78% of the mass of a QCD jet and 89% of the mass of a top jet.
+    They were simulated with Pythia 8, without a detector, and clustered with anti-kT, radius 0.8
+    (make_jets.py). The 40 hardest particles are kept. In the median they carry 96% of the momentum
+    of a jet, but only 78% of the mass of a QCD jet and 89% of the mass of a top jet.
 
     Args:
         part   "train", "test" or "all"

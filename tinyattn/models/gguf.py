@@ -46,7 +46,7 @@ class GGUF(NamedTuple):
     path: str = "the file"
 
     def entry(self, key, kind, default=None):
-        """Return the value of a key: a text (kind str), a number (float) or a size >= 1 (int)."""
+        """Return the value of a key: a string (kind str), a number (float) or a size >= 1 (int)."""
         value = self.metadata.get(key, default)
         fits = {str: str, float: int | float, int: int}[kind]
         if not isinstance(value, fits) or isinstance(value, bool) or (kind is int and value < 1):
@@ -143,7 +143,7 @@ class _Reader:
         return metadata, infos
 
     def first_tensor(self, metadata):
-        """Return the position where the numbers begin, from which tensor positions count."""
+        """Return the position where the numbers begin. Tensor positions are counted from it."""
         alignment = metadata.get("general.alignment", 32)
         if type(alignment) is not int or alignment not in ALIGNMENTS:
             self.broken(

@@ -91,7 +91,7 @@ class ParticleEmbedding(nn.Module):
         self.embed = nn.Sequential(*layers)
 
     def forward(self, x):
-        """Return one vector for each row [..., d];   x [..., C]."""
+        """Return one vector for each row: x [..., C] becomes [..., d]."""
         rows = self.input_bn(np.reshape(x, (-1, x.shape[-1])))
         return self.embed(np.reshape(rows, x.shape))
 

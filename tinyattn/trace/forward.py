@@ -62,7 +62,7 @@ def _enclosed(f):
 
 
 def run(function, step, values):
-    """Run the operation at other values, and return y and the options, which the rule needs."""
+    """Run the operation on other values, and return y and the options that the rule needs."""
     with np.errstate(all="ignore"):
         # a compiled kernel also returns the arrays that its rule needs
         if "residuals" in step.options:
