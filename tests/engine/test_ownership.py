@@ -9,7 +9,7 @@ import pytest
 import tinyattn as ta
 from tests.engine.leaves import leaf
 from tests.ops.test_gradients import CASES
-from tinyattn import Tensor, check, ops, primitive
+from tinyattn import Tensor, check, kernels, ops, primitive
 from tinyattn.engine.autograd import topological_order
 from tinyattn.ops.matmul import linear
 
@@ -263,6 +263,7 @@ def gradients_of(t):
     return [a for a in found if a is not None], given + arrays_in(options.get("residuals", ()))
 
 
+@pytest.mark.skipif(kernels.numba is None, reason="without Numba, no kernel runs")
 def test_what_is_called_fresh_is_fresh():
     """The engine hands these arrays to the user and adds to them in place, so each is alone."""
     tested = set()

@@ -38,7 +38,7 @@ TOP_TESTS = ["adam", "io", "metrics", "optim", "saving", "training"]  # of modul
 # those of kernels
 LEFT_OUT = (
     "kernel or compiled or thread or process or fresh_python or pytorch or torch or numba"
-    " or blockwise or every_primitive or plain_python or pytest_shows"
+    " or blockwise or every_primitive or plain_python or pytest_shows or hides_numpy"
     # parts of the kernel that searches neighbours: its tree, its lists, its sorting network
     " or leaves or network_sorts or lists_are_sorted or cut_keeps or first_limits or halves"
 )
