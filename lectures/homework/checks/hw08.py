@@ -35,7 +35,7 @@ def jet(case):
 
 
 def four_columns(pt, eta, phi):
-    """kT, z, Δ, m² of all pairs [N, N, 4], and what the mistakes are made from."""
+    """Return k_T, z, Δ, m² of all pairs [N, N, 4], and the parts of typical mistakes."""
     turn = np.exp(1j * phi)
     dphi, deta = np.angle(turn[:, None] / turn), eta[:, None] - eta
     distance, softer = np.hypot(deta, dphi), np.minimum(pt[:, None], pt)

@@ -19,7 +19,7 @@ def one_pass(its, scores, block):
     import tracemalloc
 
     def blocks_of(x, again):
-        """A generator's like; what it reads from is no attribute of it."""
+        """Like a generator. The array that it reads is no attribute of it."""
         starts, ended = iter(range(0, len(x), block)), []
 
         class Blocks:
@@ -76,7 +76,7 @@ def log_sum_slips(s, block):
 
 
 def result_of(student, scores, block):
-    """The student's result and the most bytes; a second loop over the blocks is named."""
+    """Return the student's result and the most bytes. A second loop over the blocks is an error."""
     hint = "blocks gives arrays one after the other: for s in blocks."
     y, most, again = student.ask(one_pass, scores, block, hint=hint)
     expect(
@@ -204,7 +204,7 @@ def attention_slips(q, k, v, block):
 
 
 def ask_attention(student, case, sizes, what, scale=1.0):
-    """Judge the numbers; the counts of `blockwise`."""
+    """Judge the numbers, and return the counts of `blockwise`."""
     T, N, D, block = sizes
     q, k, v = scale * case.normal(T, D), case.normal(N, D), case.normal(N, D)
     hint = "q is [T, D], k and v [n, D]: the scores of a block are q @ k.T, [T, n]."
@@ -301,7 +301,7 @@ def packed_matrix(case, R, blocks):
 
 
 def numbers_of(packed, first=0, axis=-2):
-    """q [R, C] of packed nibbles; `first` 1 takes the high ones first, `axis` -1 as neighbours."""
+    """q [R, C] of packed nibbles: first=1 takes the high ones first, axis=-1 as neighbours."""
     low, high = packed % 16, packed // 16
     pair = [high, low] if first else [low, high]
     return np.stack(pair, axis=axis).reshape(len(packed), -1).astype(float)
