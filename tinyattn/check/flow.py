@@ -55,7 +55,8 @@ class FlowChecks:
         if x.requires_grad and x._operation is not None and x._inputs and x.size > 1:
             line = outside()
             if line is not None and len(self.cuts) < MOST:
-                self.cuts.append((_parameters_below(x), line))
+                parameters = {id(t) for t in _below(x) if t._operation is None}
+                self.cuts.append((parameters, line))
 
     def clear(self):
         """Forget the results of this step."""
@@ -91,7 +92,7 @@ class FlowChecks:
                 break
         self.arrays.clear()
         own = self.losses.get(root._created)
-        below = _results_below(root)
+        below = {t._created for t in _below(root) if t._operation is not None}
         left = [age for age, found in self.losses.items() if found == own and age not in below]
         if own and len(left) >= LEFT_OUT:
             self.say(
@@ -115,42 +116,24 @@ class FlowChecks:
 
 def nan_in_data(root):
     """Return the name of the operation below root that received nan as data, or None."""
-    todo, seen = [root], set()
-    while todo:
-        t = todo.pop()
-        if t is None or t._operation is None or t._created in seen:
-            continue
-        seen.add(t._created)
+    for t in _below(root):
         for v, x in zip(t._values or (), t._inputs or (), strict=False):
-            if isinstance(x, Tensor) and x.requires_grad:
-                todo.append(x)
-            elif isinstance(v, np.ndarray) and v.dtype.kind == "f" and np.isnan(v).any():
-                return t._operation.name
+            learned = isinstance(x, Tensor) and x.requires_grad
+            if not learned and isinstance(v, np.ndarray) and v.dtype.kind == "f":
+                if np.isnan(v).any():
+                    return t._operation.name
     return None
 
 
-def _results_below(root):
-    todo, found = [root], set()
+def _below(x):
+    """Return x and all tensors with a gradient that lead to it, also if parts were freed."""
+    todo, found = [x], {}
     while todo:
         t = todo.pop()
-        if t is not None and t._operation is not None and t._created not in found:
-            found.add(t._created)
+        if t is not None and t.requires_grad and id(t) not in found:
+            found[id(t)] = t
             todo += t._inputs or ()
-    return found
-
-
-def _parameters_below(x):
-    todo, seen, found = [x], set(), set()
-    while todo:
-        t = todo.pop()
-        if t is None or not t.requires_grad or id(t) in seen:
-            continue
-        seen.add(id(t))
-        if t._operation is None:
-            found.add(id(t))
-        else:
-            todo += t._inputs or ()
-    return found
+    return found.values()
 
 
 def _checksum(v):
