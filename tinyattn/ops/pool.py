@@ -120,9 +120,14 @@ def _avg_kernel_backward(g, y, n, needs_grad, x, kernel, stride, padding, dilati
 
 
 def _max_kernel(x, kernel, stride, padding, dilation):
+    if math.prod(x.shape[2:]) > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"max_pool: each channel of x {list(x.shape)} has more than 2³¹ - 1 numbers, which the "
+            f'compiled loop cannot index. Use impl="numpy", or cut x into smaller pictures'
+        )
     n, y, shape = _windows(x, kernel, stride, padding, dilation)
-    place = np.empty(y.shape, np.int64)
-    fast.pool.over_channels(fast.pool.largest, y, place, _planes(x), n=n)
+    place = np.empty(y.shape, np.int32)
+    fast.pool.find_largest(y, place, _planes(x), n)
     return y.reshape(shape), (n, place)
 
 

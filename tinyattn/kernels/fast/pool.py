@@ -4,8 +4,10 @@
     mean      y_i = 1/K Σ_k x_(i · stride + k · dilation - padding)
 
 kernels/pool.py has the same as loops over a table of places. Here the places are computed, and each
-thread has channels of its own. The forward pass of the largest stores where it was, so that the
-backward pass need not search for it again.
+thread has channels of its own. To find the largest, one k is taken after the other, each for all
+windows of a row: LLVM then computes several windows at once. Windows of 2 × 2 beside one another,
+by far the most common ones, are compared in one pass. The forward pass stores where the largest
+was, so that the backward pass need not search for it again.
 
 All arrays are contiguous, with batch and channels as one axis: x [N, H, W], y [N, rows, columns];
 one axis is two of which the first has length 1. dx is dL/dx, g is dL/dy.
@@ -16,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels.fast import thresholds
-from tinyattn.kernels.machine.compile import jit
+from tinyattn.kernels.machine.compile import alwaysinline, helper, jit
 from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.pool import equal
@@ -33,32 +35,79 @@ class Windows(NamedTuple):
     dilation: tuple
 
 
-@jit
-def largest(y, place, x, n, team, start, stop):
-    """y_i = max_k x_…, and its place u · W + v in x, for channels start … stop.
+FOUR = Windows(kernel=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1))
 
-    nan counts as the largest. No branch depends on the numbers of x: whether the next one is larger
+
+@helper
+def columns_of(m, n, W, windows):
+    """(a, b, v): the windows a … b - 1 have their column m inside x, and that of a is column v."""
+    shift = m * n.dilation[1] - n.padding[1]
+    a = max(0, -(shift // n.stride[1]))
+    b = min(windows, (W - 1 - shift) // n.stride[1] + 1)
+    return a, max(a, b), a * n.stride[1] + shift
+
+
+@helper
+def larger_of(best, at, value, place):
+    """(best, at), or (value, place) if value is larger; at is TIED if both are equal.
+
+    nan counts as the largest. No branch depends on the numbers: whether the next one is larger
     cannot be predicted, and a wrong prediction takes longer than a comparison.
     """
+    alwaysinline()
+    larger = (value > best) | ((value != value) & (best == best))
+    at = np.int32(TIED) if equal(value, best) else at
+    return (value if larger else best), (place if larger else at)
+
+
+@helper
+def compare_row(best, at, x, stride, place):
+    """Compare a row of maxima with x[0], x[stride], …, of which the first has this place."""
+    alwaysinline()
+    for j in range(len(best)):
+        best[j], at[j] = larger_of(best[j], at[j], x[j * stride], np.int32(place + j * stride))
+
+
+@jit
+def largest(y, place, x, n, team, start, stop):
+    """y_i = max_k x_…, and its place u · W + v in x, for channels start … stop."""
     if fork_join(team, start, stop):
         return
     H, W = x.shape[1:]
+    s = n.stride[1]
     for c in range(start, stop):
         for i in range(y.shape[1]):
+            y[c, i, :], place[c, i, :] = -np.inf, TIED
+            for k in range(n.kernel[0]):
+                u = i * n.stride[0] + k * n.dilation[0] - n.padding[0]
+                for m in range(n.kernel[1] if 0 <= u < H else 0):
+                    a, b, v = columns_of(m, n, W, y.shape[2])
+                    best, at, numbers = y[c, i, a:b], place[c, i, a:b], x[c, u, v:]
+                    if s == 1:  # with a stride that it knows, LLVM uses vectors
+                        compare_row(best, at, numbers, 1, u * W + v)
+                    elif s == 2:
+                        compare_row(best, at, numbers, 2, u * W + v)
+                    else:
+                        compare_row(best, at, numbers, s, u * W + v)
+
+
+@jit
+def largest_of_four(y, place, x, team, start, stop):
+    """`largest` for windows of 2 × 2 with a stride of 2, without padding."""
+    if fork_join(team, start, stop):
+        return
+    W = np.int32(x.shape[2])
+    for c in range(start, stop):
+        for i in range(y.shape[1]):
+            upper, lower = x[c, 2 * i], x[c, 2 * i + 1]
+            first = np.int32(2 * i) * W
+            y_row, place_row = y[c, i], place[c, i]
             for j in range(y.shape[2]):
-                best, at = x.dtype.type(-np.inf), TIED
-                for k in range(n.kernel[0]):
-                    u = i * n.stride[0] + k * n.dilation[0] - n.padding[0]
-                    if 0 <= u < H:
-                        for m in range(n.kernel[1]):
-                            v = j * n.stride[1] + m * n.dilation[1] - n.padding[1]
-                            if 0 <= v < W:
-                                value = x[c, u, v]
-                                larger = (value > best) | ((value != value) & (best == best))
-                                at = TIED if equal(value, best) else at
-                                at = u * W + v if larger else at
-                                best = value if larger else best
-                y[c, i, j], place[c, i, j] = best, at
+                a = np.int32(first + 2 * j)
+                b = np.int32(a + W)
+                best, at = larger_of(upper[2 * j], a, upper[2 * j + 1], np.int32(a + 1))
+                best, at = larger_of(best, at, lower[2 * j], b)
+                y_row[j], place_row[j] = larger_of(best, at, lower[2 * j + 1], np.int32(b + 1))
 
 
 @jit
@@ -125,6 +174,14 @@ def mean_backward(dx, g, n, team, start, stop):
                             v = j * n.stride[1] + m * n.dilation[1] - n.padding[1]
                             if 0 <= v < W:
                                 dx[c, u, v] += part
+
+
+def find_largest(y, place, x, n):
+    """Run `largest`, or its version for windows of 2 × 2 beside one another."""
+    if n == FOUR:
+        parallel_for(largest_of_four, len(x), y, place, x, serial=x.size < thresholds.POOL_OF_FOUR)
+    else:
+        over_channels(largest, y, place, x, n=n)
 
 
 def over_channels(kernel, *arrays, n):

@@ -14,7 +14,8 @@ CONV = 1e6  #            multiplications                    37 and 41           
 RECURRENT = 2**20  #     multiplications of all steps       128 and 93          429 and 346
 RECURRENT_CELL = 40_000  # numbers of p, for all gates      23 and 31           87 and 90
 ROWWISE = 40_000  #      numbers (here softmax)             22 and 23           84 and 47
-POOL = 2**16  #          numbers read, window by window     209 and 212         831 and 476
+POOL = 36_864  #         numbers read (here with AVX2)      58 and 37           229 and 119
+POOL_OF_FOUR = 2**17  #  numbers read (here with AVX2)      34 and 20           132 and 85
 KNN_SORT = 2048  #       points that are sorted in leaves   69 and 79           245 and 262
 
 # Multiplications of one product in a layer of `decode`. The threshold is lower than MATVEC, because
