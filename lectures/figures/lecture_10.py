@@ -1,4 +1,4 @@
-"""Lecture 10: EdgeConv, graphs that are chosen anew, DGCNN and ParticleNet."""
+"""Lecture 10: EdgeConv, graphs that each layer builds again, DGCNN and ParticleNet."""
 
 from math import dist
 
@@ -13,9 +13,9 @@ def edge_conv():
     """Slide K44, with the signs of the paper; i receives, its neighbours j send."""
     d = Drawing(
         "edge_conv",
-        "For every neighbour j of a point i, the features of i and the difference between the two "
-        "go through the same small network, which gives a message along that edge. The largest "
-        "value of each feature over the messages is the new feature of i.",
+        "For every neighbour j of a point i, the same small network computes a message from the "
+        "features of i and the difference between the features of j and i. The maximum of each "
+        "feature over all messages is the new feature of i.",
     )
     centre = d.node(180, 270, "$x_i$", "picked", 32, part="i", size=22)
     around = ((60, 130), (250, 110), (80, 420), (320, 380))
@@ -64,12 +64,12 @@ PLACES = (  # of eight points in the space of the input, and in the features of 
 
 
 def dynamic_graph():
-    """DGCNN: the neighbours are chosen anew in the features of each layer."""
+    """DGCNN: each layer finds new neighbours in its input features."""
     d = Drawing(
         "dynamic_graph",
-        "In the first layer a point is joined with those that are near in space. After each layer "
-        "the neighbours are chosen anew among the features, so that points far apart in space "
-        "can become neighbours, and information reaches farther.",
+        "In the first layer, a point receives from the points that are nearest in space. Each "
+        "later layer finds new neighbours in its input features, so points that are far apart in "
+        "space can become neighbours, and information spreads farther.",
     )
     titles = ("near in space", "near in features", "near in features, again")
     for k, title in enumerate(titles):
@@ -107,9 +107,9 @@ def dgcnn():
     """The segmentation network of Wang et al. 2018, fig. 3, as in the lecture (slide K44)."""
     d = Drawing(
         "dgcnn",
-        "Three EdgeConv layers follow each other, and each chooses its neighbours in its own "
-        "input. Their outputs are concatenated, and a maximum and a mean over all points make one "
-        "vector u for the cloud. It is appended to the features of every point, and an MLP "
+        "Three EdgeConv layers follow each other, and each finds its neighbours in its own input. "
+        "Their outputs are concatenated, and a maximum and a mean over all points give one vector "
+        "u for the cloud. This vector is appended to the features of every point, and an MLP "
         "predicts the part of each point.",
     )
     y = 150
@@ -161,9 +161,10 @@ def particlenet():
     """Slide K45 and Qu, Gouskos 2019, as in models.ParticleNet."""
     d = Drawing(
         "particlenet",
-        "Each block joins every particle with its nearest ones, first by direction and later by "
-        "features, sends each pair through three layers, takes the mean of the messages, and adds "
-        "a shortcut. The mean over all particles and a small network tell the kind of jet.",
+        "Each block connects every particle with its nearest particles, first by direction and "
+        "later by features. It computes a message from each pair with three layers, takes the mean "
+        "of the messages, and adds a shortcut. After the blocks, a small network predicts the kind "
+        "of jet from the mean over all particles.",
     )
     y = 120
     d.text(2, y, "particles", anchor="start", part="input")

@@ -29,9 +29,10 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
     reach = float(np.ptp(points, axis=0).max()) / 2
     return Widget(
         "neighbours",
-        "Who is a neighbour?",
-        "k nearest: everybody has k neighbours, however far they are. A radius: as many as lie "
-        "within it, perhaps none. Point at one to see its own.",
+        "Neighbours: the k nearest, or all within a radius",
+        "With the k nearest, each point has k neighbours, however far away they are. With a "
+        "radius, each point has all neighbours within it, perhaps none. Point at a point to see "
+        "its neighbours.",
         {"points": points, "sizes": sizes, "what": what, "reach": reach, "start": {"k": k}},
         still.points(f"the {k} nearest neighbours", points, sizes, edges),
     )

@@ -239,7 +239,7 @@ def segments(student, case):
     judge(came, edge_conv(x, index, A, B), usual(x, index, A, B))
 
 
-@homework.part(3, "points that nobody sends to")
+@homework.part(3, "points that receive no message")
 def lonely(student, case):
     x, _, A, B = cloud(case)
     src, dst = np.array([1, 2]), np.array([5, 0])
@@ -343,8 +343,8 @@ def line(case):
     return np.cumsum(case.rng.uniform(0.8, 1.6, 6)), case.normal(6)
 
 
-@homework.part(5, "what is heard")
-def heard(student, case):
+@homework.part(5, "the mean of the nearest")
+def nearest_mean(student, case):
     places, h = line(case)
     for t in (0.2, 2.0, 5.0):
         k = 2 + (case.number > 0)
@@ -365,8 +365,8 @@ def heard(student, case):
             "from the nearest place alone": h[chosen[0]],
             "from all places": h.mean(),
         }
-        came = number_of(student.heard(t, places, h, k), "heard")
-        judge(came, h[chosen[:k]].mean(), mistakes, what=f"heard, at t = {t}")
+        came = number_of(student.nearest_mean(t, places, h, k), "nearest_mean")
+        judge(came, h[chosen[:k]].mean(), mistakes, what=f"nearest_mean, at t = {t}")
 
 
 def quotient_of(its, which, t, epsilon):
@@ -434,8 +434,8 @@ def softly(student, case):
             "when all places are weighed; only the k nearest are asked for": np.sum(everyone * h)
             / np.sum(everyone),
         }
-        came = number_of(student.heard_softly(np.array([t]), places, h), "heard_softly")
-        judge(came, mean(np.exp(-(d**2))), mistakes, what=f"heard_softly, at t = {t}")
+        came = number_of(student.weighted_mean(np.array([t]), places, h), "weighted_mean")
+        judge(came, mean(np.exp(-(d**2))), mistakes, what=f"weighted_mean, at t = {t}")
 
 
 @homework.part(6, "gradient")
@@ -444,7 +444,7 @@ def softly_gradient(student, case):
     t = np.array([2.1 + 0.1 * case.number])
     hint = "Compute the distances of the chosen ones with t itself, not with array(t)."
     judge_gradients(
-        student, "heard_softly", soft_mean, t, places, h, of=[0], letters="t", hint=hint, case=case
+        student, "weighted_mean", soft_mean, t, places, h, of=[0], letters="t", hint=hint, case=case
     )
 
 

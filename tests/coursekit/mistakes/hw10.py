@@ -10,7 +10,7 @@ ALL = "messages = np.maximum(mine @ A.T + (theirs - mine) @ B.T, 0)"
 COLLECT = "return segment_max(messages, dst, len(x))"
 SPLIT = "p, q = times(x, A - B), times(x, B)"
 LAST = "return np.maximum(p + segment_max(q[src], dst, len(x)), 0)"
-HEARD = 'return np.mean(h[np.argsort(np.abs(places - t), kind="stable")[:k]])'
+NEAREST = 'return np.mean(h[np.argsort(np.abs(places - t), kind="stable")[:k]])'
 QUOTIENT = "(f(t + epsilon) - f(t - epsilon)) / (2 * epsilon)"
 WEIGHT = "np.exp(-((t - places[chosen]) ** 2))"
 MEAN = "np.sum(weight * h[chosen]) / np.sum(weight)"
@@ -60,8 +60,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "Multiply before you gather",
     ),
     (LAST, "return p + np.maximum(segment_max(q[src], dst, len(x)), 0)", "relu comes after"),
-    (HEARD, HEARD.replace("np.mean", "np.sum"), "this is the sum"),
-    (HEARD, HEARD.replace("[:k]", "[-k:]"), "from the farthest places"),
+    (NEAREST, NEAREST.replace("np.mean", "np.sum"), "this is the sum"),
+    (NEAREST, NEAREST.replace("[:k]", "[-k:]"), "from the farthest places"),
     (QUOTIENT, "(f(t + epsilon) - f(t - epsilon)) / epsilon", "divide by 2ε"),
     (QUOTIENT, "(f(t + epsilon) - f(t)) / epsilon", "take both sides"),
     (MEAN, "np.sum(weight * h[chosen])", "not divided by"),
@@ -98,8 +98,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("for j in index[i]", "for j in range(index.shape[1])", "the numbers in index"),
     ("for j in index[i]", "for j in [i, *index[i]]", "its own neighbour, too"),
     (ONE, "np.maximum(x[i] @ A.T, 0) + np.maximum((x[j] - x[i]) @ B.T, 0)", "first the sum"),
-    (HEARD, HEARD.replace("np.abs(places - t)", "places - t"), "without the absolute value"),
-    (HEARD, HEARD.replace("h[", "places[", 1), "from the places"),
+    (NEAREST, NEAREST.replace("np.abs(places - t)", "places - t"), "without the absolute value"),
+    (NEAREST, NEAREST.replace("h[", "places[", 1), "from the places"),
     (QUOTIENT, "(f(t) - f(t - epsilon)) / epsilon", "from the other side"),
     (QUOTIENT, "(f(t + epsilon) - f(t - epsilon)) / 2 * epsilon", "write (2 * epsilon)"),
     (MEAN, "np.mean(weight * h[chosen])", "by dividing by k"),
