@@ -580,7 +580,7 @@ def judged(case, dtype):
     expected = run(case, "auto", dtype, exact=True)
     largest = max(
         error(run(case, implementation, dtype, False), expected, dtype)
-        for implementation in case.names
+        for implementation in case.implementations
     )
     return largest, case.bounds[dtype]
 
