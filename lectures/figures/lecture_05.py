@@ -13,11 +13,11 @@ def two_views():
     """Slides S01 and S02."""
     d = Drawing(
         "two_views",
-        "A set is a graph without edges, where each element goes through the same function alone. "
-        "Or it is a graph with all edges, along which every element sends messages to every "
+        "A set as a graph without edges, in which the same function is applied to each element, "
+        "and as a graph with all edges, along which every element sends messages to every "
         "other one.",
     )
-    for k, title in enumerate(("no edges: each alone", "all edges: each attends to all")):
+    for k, title in enumerate(("no edges", "all edges")):
         left = 592 * k
         with d.step(k), d.part(title):
             d.frame(left + 2, 2, left + 558, 558, part="frame")
@@ -40,7 +40,7 @@ def two_views():
                     "messages along all edges: attention",
                 )[k],
             )
-            d.note(left + 280, 520, ("work grows as N", r"work grows as $N^2$")[k])
+            d.note(left + 280, 520, ("cost proportional to N", r"cost proportional to $N^2$")[k])
     return d
 
 
@@ -48,8 +48,9 @@ def deep_sets():
     """Slide S05."""
     d = Drawing(
         "deep_sets",
-        "The same network phi maps every element of a set. The results are added, which no order "
-        "can change, and a second network rho computes the answer from the sum.",
+        "The same network phi is applied to every element of a set. The results are added, and "
+        "the sum does not depend on their order. A second network rho computes the answer from "
+        "the sum.",
     )
     ys = (100, 220, 340, 460)
     for i, y in enumerate(ys, 1):
@@ -71,7 +72,7 @@ def deep_sets():
         total = d.matrix(770, 280, 1, 5, 26, "state")
         d.note(770, 318, "their sum")
         d.arrow(plus.e, total.w, thing="state")
-        d.note(650, 330, "no order")
+        d.note(650, 330, "order is lost")
     with d.step(3), d.part("rho"):
         rho = d.box("linear", 934, 280, 92, 60, r"$\rho$", size=BIG)
         d.arrow(total.e, rho.w, thing="state")
@@ -85,15 +86,16 @@ def set_transformer():
     """Slide S06: the blocks of Lee et al. 2019 as in nn.MAB, SAB, ISAB and PMA."""
     d = Drawing(
         "set_transformer",
-        "In a MAB, the elements of x attend to the elements of y, with sums and norms. In a SAB, "
-        "the set attends to itself. An ISAB goes over m inducing points, so the work grows only as "
-        "N m. In a PMA, learned seeds attend to the set, which gives one vector for each seed.",
+        "In a MAB, the elements of x attend to the elements of y, with sums and norms. In a SAB, a "
+        "set attends to itself. In an ISAB, m inducing points attend to the set, and the set "
+        "attends to them, so the cost is proportional to N m. In a PMA, learned seeds attend to "
+        "the set, which gives one vector for each seed.",
     )
     with d.part("MAB"):
         _mab_inside(d)
     blocks = (
-        ("SAB", "each attends to each", r"$N^2$"),
-        ("ISAB", "over m inducing points", r"$2\,N m$"),
+        ("SAB", "all pairs of elements", r"$N^2$"),
+        ("ISAB", "via m inducing points", r"$2\,N m$"),
         ("PMA", "learned pooling", r"$k\,N$"),
     )
     for k, (name, words, work) in enumerate(blocks):
@@ -187,13 +189,16 @@ def shuffled():
     """Slides S03 and S10: F(PX) = F(X), and F(PX) = P F(X)."""
     d = Drawing(
         "shuffled",
-        "The left function is invariant: four elements in two orders give the same output. The "
-        "right one is equivariant: it has an output for each element, and in the other order the "
-        "outputs have moved along with their elements.",
+        "The left function is invariant, because four elements in two orders give the same "
+        "output. The right function is equivariant. It has an output for each element, and "
+        "permuting the elements permutes the outputs in the same way.",
     )
     orders = ("1234", "3142")
     for k, (name, title) in enumerate(
-        (("invariant", "invariant: one output"), ("equivariant", "equivariant: outputs move along"))
+        (
+            ("invariant", "invariant: the same output"),
+            ("equivariant", "equivariant: permuted outputs"),
+        )
     ):
         left = 600 * k
         with d.step(k), d.part(name):
@@ -202,7 +207,7 @@ def shuffled():
             for row, order in enumerate(orders):
                 _of_a_set(d, left, 150 + 180 * row, order, each=k == 1)
             d.arrow((left + 122, 186), (left + 122, 294), part="shuffle")
-            d.note(left + 140, 240, "shuffle", "start", part="shuffle")
+            d.note(left + 140, 240, "permute", "start", part="shuffle")
             formula = r"$F(PX) = P\,F(X)$" if k else r"$F(PX) = F(X)$"
             d.text(left + 276, 450, formula, 28)
             words = "one output for each element" if k else "a sum, a mean, a maximum"

@@ -48,7 +48,7 @@ def test_untouched_homework_is_not_done(document, capsys):
     assert cli.main(["check", "05"]) == 1
     said = capsys.readouterr().out
     assert "from workbook/homework/hw05_sets.ipynb" in said
-    assert "Task 1 is not done: the largest |F(PX) - F(X)|" in said
+    assert "Task 1 is not done: return the largest |F(PX) - F(X)|" in said
     assert "all      0 of 11" in said
 
 
