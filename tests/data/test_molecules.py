@@ -75,7 +75,7 @@ def test_distances():
 
 def test_targets_are_physics():
     m = data.molecules("all")
-    energy = target(m, "atomisation")
+    energy = target(m, "atomization")
     bonds = m.bonds.sum(axis=(1, 2)) / 2
     assert np.corrcoef(energy, bonds)[0, 1] > 0.9  # a bond is worth some 4 eV
     assert 3 < np.median(energy / bonds) < 5

@@ -10,9 +10,9 @@ TEST = 400  # the last molecules of the file; they are stored in random order
 SYMBOLS = ("H", "C", "N", "O", "F")
 RADII = np.array([0.31, 0.76, 0.71, 0.66, 0.57])  # covalent radii in Å, Cordero et al. 2008
 TARGETS = (
-    "atomisation energy in eV",  # energy needed to separate all atoms, at 0 K
+    "atomization energy in eV",  # energy needed to separate all atoms, at 0 K
     "dipole moment in debye",
-    "polarisability in bohr³",
+    "polarizability in bohr³",
     "HOMO in eV",  # energy of the highest occupied orbital
     "LUMO in eV",  # energy of the lowest unoccupied orbital
     "gap in eV",  # difference of LUMO and HOMO

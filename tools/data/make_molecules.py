@@ -16,7 +16,7 @@ from tinyattn.data.molecules import FILE, SYMBOLS
 
 HOW_MANY, TOTAL = 2000, 130831
 HARTREE = 27.211386  # eV
-# energies of single atoms by the same method in Hartree: what the atomisation energy starts from
+# energies of single atoms by the same method in Hartree: what the atomization energy starts from
 ATOM = {"H": -0.500273, "C": -37.846772, "N": -54.583861, "O": -75.064579, "F": -99.718730}
 
 
