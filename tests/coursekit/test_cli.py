@@ -185,13 +185,14 @@ def test_a_full_run_writes_the_ledger(root):
     assert "in full: 2" in (root / project.LEDGER).read_text(encoding="utf-8")
 
 
-def test_a_refused_claim_keeps_the_digest_of_its_old_verdict(root):
+def test_a_refused_claim_keeps_the_digest_of_its_old_verdict(root, monkeypatch):
     """Else a verdict of the old code would pass as one of the new code."""
-    assert tinyattn("run", "04", cwd=root, TINYATTN_FULL="1").returncode == 0
+    monkeypatch.setenv("TINYATTN_FULL", "1")
+    assert cli.main(["run", "04"]) == 0
     before = (root / project.LEDGER).read_text(encoding="utf-8")
     edit(root, "total = 1 + 1", "total = 3 - 1")
     edit(root, ', f"one and two are {1 + 2}")', ")")  # no control: the full run is refused
-    assert tinyattn("run", "04", cwd=root, TINYATTN_FULL="1").returncode == 1
+    assert cli.main(["run", "04"]) == 1
     assert (root / project.LEDGER).read_text(encoding="utf-8") == before
 
 
