@@ -32,14 +32,25 @@
     return lowest(body) <= edge.bottom + slack && inside(body)
       && [...body.querySelectorAll(".column, .block, .block pre, .katex-display")].every(inside);
   };
+  // The first of all from which on everything passes, or nothing. Each trial lays the page out again, so the
+  // middle of what is left is tried.
+  const firstOf = (all, passes) => {
+    let [from, to] = [0, all.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (passes(all[middle])) to = middle;
+      else from = middle + 1;
+    }
+    return all[from];
+  };
   const smallest = (body, blocks, split) => {
     arrange(body, blocks, split);
-    const most = mostSteps(blocks);
-    for (let step = 0; step <= most; step++) {
-      shrink(body, step);
-      if (fits(body)) return step;
-    }
-    return most + 1;
+    const most = mostSteps(blocks), fitsAt = (step) => (shrink(body, step), fits(body));
+    if (fitsAt(0)) return 0;
+    if (!fitsAt(most)) return most + 1;
+    const step = firstOf(Array.from({ length: most }, (_, i) => i + 1), fitsAt);
+    shrink(body, step);
+    return step;
   };
   // how well a layout shows the page: the size of its text, and of its largest picture
   const quality = (body, blocks, split) => {
@@ -76,14 +87,18 @@
   // as long as a fifth of the height stays free
   const enlarge = (body) => {
     const sizes = [1.3, 1.25, 1.2, 1.15, 1.1, 1.05, 1], edge = body.getBoundingClientRect();
-    const fitsAs = (all, code) => {
+    const sizeAs = (all, code) => {
       body.style.setProperty("--f", all);
       body.style.setProperty("--c", code / all);
+    };
+    const fitsAs = (all, code) => {
+      sizeAs(all, code);
       return fits(body) && (all === 1 || lowest(body) <= edge.top + 0.8 * edge.height);
     };
-    const code = sizes.find((size) => fitsAs(1, size)) ?? 1;
-    for (const all of sizes)
-      for (const more of sizes) if (more <= all && fitsAs(all, code * more)) return;
+    const code = firstOf(sizes, (size) => fitsAs(1, size)) ?? 1;
+    const all = firstOf(sizes, (size) => fitsAs(size, code)) ?? 1;
+    const more = firstOf(sizes.filter((size) => size <= all), (size) => fitsAs(all, code * size)) ?? 1;
+    sizeAs(all, code * more);
   };
   // what cannot be made small enough goes on on a second page; a single block scrolls
   const overflow = (slide, body, blocks) => {

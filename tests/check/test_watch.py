@@ -7,47 +7,12 @@ import pytest
 
 import tinyattn as ta
 import tinyattn.functional as F
+from tests.check.slips import CLASS, X, Y, error_of, linear, only, slips
 from tinyattn import check, nn, optim
 from tinyattn.engine import autograd
 from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(16, 3)).astype(np.float32)
-Y = X @ np.array([1.0, -2.0, 0.5], np.float32)  # [16]
-CLASS = (Y > 0).astype(int)
-
-
-def slips(model, loss, optimizer=None, steps=7, loop=None):
-    """The texts and lines of all warnings of a training loop."""
-    optimizer = optimizer or optim.SGD(model.parameters(), lr=1e-3)
-
-    def usual():
-        for _ in range(steps):
-            optimizer.zero_grad()
-            loss().backward()
-            optimizer.step()
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with check.watch(model, optimizer):
-            (loop or usual)()
-    assert all(w.category is check.SlipWarning for w in caught), caught
-    return [(str(w.message), w.filename, w.lineno) for w in caught]
-
-
-def only(found, words, source=None):
-    """There is one warning; it has the words and names this file."""
-    assert len(found) == 1, found
-    text, file, number = found[0]
-    assert text.startswith("check.watch: ") and words in text, text
-    assert file == __file__
-    if source is not None:
-        with open(__file__, encoding="utf-8") as lines:
-            assert source in lines.readlines()[number - 1]
-
-
-def linear(out=1):
-    return nn.Linear(3, out, rng=0)
+rng = np.random.default_rng(1)
 
 
 # ---------------------------------------------------------------- losses
@@ -119,67 +84,6 @@ def test_sigmoid_before_a_loss_that_takes_logits():
         return F.binary_cross_entropy_with_logits(F.sigmoid(model(X))[:, 0], CLASS.astype("f"))
 
     only(slips(model, loss), "gets the output of a sigmoid")
-
-
-def error_of(model):
-    return F.cross_entropy(model(X), CLASS)
-
-
-def picked(model):
-    return F.log_softmax(model(X))[np.arange(16), CLASS]
-
-
-ONE_HOT = np.eye(2, dtype=np.float32)[CLASS]
-TURNED = {
-    "minus": lambda m: -error_of(m),
-    "times -1": lambda m: error_of(m) * -1,
-    "subtracted": lambda m: 1 - 0.5 * error_of(m),
-    "minus a weighted one": lambda m: -F.cross_entropy(m(X), CLASS, weight=[1.0, 2.0]),
-    "by hand": lambda m: -np.mean((m(X) - ONE_HOT) ** 2),
-    "absolute": lambda m: -np.abs(ONE_HOT - m(X)).sum(axis=1).mean(),
-    "a minus is missing": lambda m: picked(m).mean(),
-    "of probabilities": lambda m: np.log(F.softmax(m(X)))[np.arange(16), CLASS].mean(),
-    "probabilities of labels": lambda m: np.log(F.softmax(m(X))[np.arange(16), CLASS]).mean(),
-    "with one-hot labels": lambda m: np.sum(ONE_HOT * np.log(F.softmax(m(X)) + 1e-9)) / 16,
-    "of two classes": lambda m: np.mean(
-        ONE_HOT * np.log(F.sigmoid(m(X))) + (1 - ONE_HOT) * np.log(1 - F.sigmoid(m(X)))
-    ),
-    "two errors": lambda m: -error_of(m) - F.mse_loss(m(X), ONE_HOT),
-}
-
-
-@pytest.mark.parametrize("name", TURNED)
-def test_a_loss_with_the_wrong_sign(name):
-    model = linear(2)
-    only(slips(model, lambda: TURNED[name](model)), "so the model learns to be wrong")
-
-
-def test_signs_that_are_right():
-    model = linear(2)
-    reward = rng.normal(size=16).astype("f")
-    for loss in (
-        lambda: -picked(model).mean(),
-        lambda: -np.mean(reward * picked(model)),  # a policy gradient
-        lambda: -np.sum(ONE_HOT * F.log_softmax(model(X))) / 16,
-        lambda: -np.mean(model(X) ** 2) + np.mean(model(X) ** 4),  # a variance that should grow
-        lambda: error_of(model) - 0.1 * F.mse_loss(model(X), ONE_HOT),  # one of two is subtracted
-        lambda: error_of(model) + np.sum(F.softmax(model(X)) * F.log_softmax(model(X))) / 16,
-        lambda: np.log(1 - F.softmax(model(X))[np.arange(16), CLASS]).mean(),
-        lambda: np.log(1 - F.sigmoid(model(X))).mean(),
-        lambda: -F.cosine_similarity(model(X), ONE_HOT).mean(),
-    ):
-        assert slips(model, loss) == []
-
-
-def test_an_adversary_makes_the_error_of_another_network_larger():
-    judge, model = nn.Linear(2, 2, rng=1), linear(2)
-
-    def loss():
-        return -F.cross_entropy(judge(model(X)), CLASS)
-
-    assert slips(model, loss) == []
-    both = nn.ModuleList([model, judge])
-    only(slips(both, loss), "so the model learns to be wrong")
 
 
 def test_a_relu_before_the_loss():
@@ -582,92 +486,7 @@ def test_a_network_of_zeros_is_named():
     assert trained(last, optim.SGD(last.parameters(), lr=0.1)) == []
 
 
-# ---------------------------------------------------------------- what flows into the loss
-
-
-class Encoded(nn.Module):
-    """An encoder whose result is taken out of the graph."""
-
-    def __init__(self, cut):
-        super().__init__()
-        self.encoder, self.decoder = nn.Linear(3, 4, rng=0), nn.Linear(4, 1, rng=1)
-        self.cut = cut
-
-    def forward(self, x):
-        return self.decoder(np.tanh(self.cut(self.encoder(x))))
-
-
-def test_an_encoder_that_is_cut_off():
-    model = Encoded(lambda h: ta.tensor(h.numpy()))
-    found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y))
-    only(found, "no gradient reached encoder.bias, encoder.weight", "lambda h: ")
-    frozen = Encoded(lambda h: h.detach())  # whoever writes detach() means it
-    assert slips(frozen, lambda: F.mse_loss(frozen(X)[:, 0], Y)) == []
-
-
-def test_results_that_are_detached_for_printing_are_no_cut():
-    model, seen = linear(), []
-
-    def loss():
-        y = model(X)
-        seen.append(y.numpy().mean())
-        return F.mse_loss(y[:, 0], Y)
-
-    assert slips(model, loss) == []
-
-
-def test_an_array_that_is_filled_again_before_the_backward_pass():
-    model, buffer = linear(), np.zeros_like(X)
-
-    def loss(copy=lambda x: x):
-        total = 0
-        for k in range(3):
-            buffer[:] = X + k
-            total = total + F.mse_loss(model(copy(buffer))[:, 0], Y)
-        return total
-
-    only(slips(model, loss), "written to after this linear used it", "model(copy(buffer))")
-    assert slips(model, lambda: loss(np.copy)) == []
-
-
-def test_nan_in_the_data_is_not_blamed_on_the_learning_rate():
-    for where in (0, 9):  # in the first steps, and when they are over
-        model, calls = linear(), []
-
-        def loss(model=model, calls=calls, where=where):
-            calls.append(1)
-            x = X.copy()
-            x[2, 1] = np.nan if len(calls) > where else 0
-            return F.mse_loss(model(x)[:, 0], Y)
-
-        only(slips(model, loss, steps=15), "the data have nan, which linear passes on")
-
-
-def test_a_backward_pass_outside_of_the_loop_over_the_batches():
-    model = linear()
-    optimizer = optim.SGD(model.parameters(), lr=1e-3)
-
-    def loop(inside=False):
-        for _ in range(4):
-            for k in range(0, 16, 4):
-                loss = F.mse_loss(model(X[k : k + 4])[:, 0], Y[k : k + 4])
-                if inside:
-                    loss.backward()
-            if not inside:
-                loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-
-    only(slips(model, None, optimizer, loop=loop), "4 losses were computed in line")
-    assert slips(model, None, optimizer, loop=lambda: loop(inside=True)) == []
-
-
-def test_losses_that_are_added_up_are_all_used():
-    model = linear()
-    assert (
-        slips(model, lambda: sum(F.mse_loss(model(x)[0], y) for x, y in zip(X, Y, strict=True)))
-        == []
-    )
+# ---------------------------------------------------------------- axes, labels and layers
 
 
 def test_a_softmax_over_the_batch():

@@ -129,13 +129,14 @@ def test_in_a_process_errors_come_without_traceback(root):
     )
 
 
-def test_run_says_which_claims_held(root):
-    done = tinyattn("run", "4", cwd=root / "lectures" / "homework")
-    assert done.returncode == 0, done.stderr
-    assert "2/4  It is two (N12)" in done.stdout
-    assert "✓ C001 holds: One and one are two." in done.stdout
-    assert "claims: 1 holds" in done.stdout
-    assert "counted" not in done.stdout
+def test_run_says_which_claims_held(root, capsys, monkeypatch):
+    monkeypatch.chdir(root / "lectures" / "homework")
+    assert cli.main(["run", "4"]) == 0
+    said = capsys.readouterr().out
+    assert "2/4  It is two (N12)" in said
+    assert "✓ C001 holds: One and one are two." in said
+    assert "claims: 1 holds" in said
+    assert "counted" not in said
 
 
 def test_run_verbose_shows_what_cells_print(root, capsys):
@@ -185,13 +186,14 @@ def test_a_full_run_writes_the_ledger(root):
     assert "in full: 2" in (root / project.LEDGER).read_text(encoding="utf-8")
 
 
-def test_a_refused_claim_keeps_the_digest_of_its_old_verdict(root):
+def test_a_refused_claim_keeps_the_digest_of_its_old_verdict(root, monkeypatch):
     """Else a verdict of the old code would pass as one of the new code."""
-    assert tinyattn("run", "04", cwd=root, TINYATTN_FULL="1").returncode == 0
+    monkeypatch.setenv("TINYATTN_FULL", "1")
+    assert cli.main(["run", "04"]) == 0
     before = (root / project.LEDGER).read_text(encoding="utf-8")
     edit(root, "total = 1 + 1", "total = 3 - 1")
     edit(root, ', f"one and two are {1 + 2}")', ")")  # no control: the full run is refused
-    assert tinyattn("run", "04", cwd=root, TINYATTN_FULL="1").returncode == 1
+    assert cli.main(["run", "04"]) == 1
     assert (root / project.LEDGER).read_text(encoding="utf-8") == before
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coursekit import cli
 from coursekit.build import full_runs
 from tests.coursekit import small_project
 from tinyattn import course
@@ -18,6 +19,15 @@ def lecture(tmp_path):
     return project.find(root, "04")
 
 
+@pytest.fixture
+def here(lecture, monkeypatch):
+    """The lecture, whose full runs are made in this process; the first test starts one for it."""
+    monkeypatch.setenv("TINYATTN_FULL", "1")
+    monkeypatch.chdir(lecture.root)
+    monkeypatch.setattr(full_runs, "_one", lambda document: cli.main(["run", document.number]))
+    return lecture
+
+
 def test_it_goes_on_where_it_stopped(lecture, capfd):
     assert full_runs.run([lecture]) == 0
     assert "full run" in capfd.readouterr().out
@@ -29,23 +39,21 @@ def test_it_goes_on_where_it_stopped(lecture, capfd):
     assert table.startswith("before\n") and table.endswith("\nafter\n")
     assert full_runs.run([lecture]) == 0
     assert "unchanged since its last full run" in capfd.readouterr().out
-    assert full_runs.run([lecture], again=True) == 0
-    assert "unchanged since its last full run" not in capfd.readouterr().out
 
 
-def test_a_changed_text_is_run_again(lecture, capfd):
-    full_runs.run([lecture])
-    lecture.source.write_text(small_project.LECTURE + "\nMore.\n", encoding="utf-8")
-    capfd.readouterr()
-    assert full_runs.run([lecture]) == 0
-    assert "unchanged since its last full run" not in capfd.readouterr().out
+def test_a_changed_text_is_run_again_and_one_that_is_to_be(here, capfd):
+    for more, again in (("", False), ("\nMore.\n", False), ("\nMore.\n", True)):
+        here.source.write_text(small_project.LECTURE + more, encoding="utf-8")
+        assert full_runs.run([here], again=again) == 0
+        said = capfd.readouterr().out
+        assert "full run" in said and "unchanged since its last full run" not in said
 
 
-def test_a_lecture_that_fails_is_tried_again(lecture, capfd):
+def test_a_lecture_that_fails_is_tried_again(here, capfd):
     broken = small_project.LECTURE.replace("total = 1 + 1", "total = 1 + missing")
-    lecture.source.write_text(broken, encoding="utf-8")
+    here.source.write_text(broken, encoding="utf-8")
     for _ in range(2):
-        assert full_runs.run([lecture]) == 1
+        assert full_runs.run([here]) == 1
         shown = capfd.readouterr()
         assert "name 'missing' is not defined" in shown.err
         assert "failed: 04" in shown.err

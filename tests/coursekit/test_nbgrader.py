@@ -1,4 +1,4 @@
-"""nbgrader's whole chain with homework 04, from the release to the exported points.
+"""Homework 04 for nbgrader, and its whole chain, from the release to the exported points.
 
 nbgrader is not among what the project needs. Install it into an environment of its own, with NumPy:
 
@@ -17,9 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from coursekit.build.execute import execute, namespace
 from coursekit.grade import handed_in, nbgrader
-from coursekit.grade.plan import plan_of
+from coursekit.grade.plan import definitions, plan_of
 from tests import ROOT
+from tests.scripts.grading import small_plan
 from tinyattn.course import project
 
 pytest.importorskip("jupytext")
@@ -164,3 +166,49 @@ def test_hidden_tests_read_the_checks_anew(tmp_path):
             text=True,
         )
         assert done.stdout == "no points\n", done.stderr
+
+
+# --- the notebook that nbgrader gets
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return small_plan(1, 4, 6)
+
+
+def test_the_homework_for_nbgrader(plan, tmp_path):
+    path = tmp_path / "hw04.ipynb"
+    assert nbgrader.write(plan.document, path) == 16 + len(plan.open_questions)  # all tasks
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    facts = [cell["metadata"]["nbgrader"] for cell in cells]
+    ids = [f["grade_id"] for f in facts]
+    assert len(set(ids)) == len(ids)
+    for cell, f in zip(cells, facts, strict=True):
+        source = "".join(cell["source"])
+        assert ("### BEGIN SOLUTION" in source) == (f["solution"] and cell["cell_type"] == "code")
+        assert ("### BEGIN HIDDEN TESTS" in source) == (f["grade"] and f["locked"])
+        assert f["grade"] == ("points" in f)
+        assert not (f["solution"] and f["locked"])
+
+
+def test_nbgrader_judges_with_checks_of_its_own(plan, tmp_path):
+    """A notebook's own `hw` gives nothing, and what a task does not list has no points."""
+    path = tmp_path / "hw04.ipynb"
+    nbgrader.write(plan.document, path)
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    tests = ["".join(c["source"]) for c in cells if "HIDDEN" in "".join(c["source"])]
+    assert len(tests) == 16 and not any("hw.require" in test for test in tests)
+    names = namespace()
+    for cell in plan.cells:
+        if cell.kind == "code" and not cell.source.startswith("hw."):
+            code = cell.solution if cell.wanted else definitions(cell.source)
+            code = code.replace("e / e.sum(axis=-1, keepdims=True)", "F.softmax(s, axis=-1)")
+            execute({"id": cell.id, "source": code, "cell_type": "code", "metadata": {}}, names)
+    names["hw"] = None
+    lost = []
+    for test in tests:
+        try:
+            exec(test, names)
+        except AssertionError as error:
+            lost.append(str(error))
+    assert len(lost) == 5 and all("you use F.softmax" in text for text in lost)

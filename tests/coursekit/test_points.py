@@ -14,9 +14,9 @@ import pytest
 from coursekit.build import execute
 from coursekit.grade import handed_in
 from coursekit.grade.marking import mark
-from coursekit.grade.own_machine import OwnMachine
 from coursekit.grade.plan import definitions, plan_of, plan_of_notebook
 from tests import ROOT
+from tests.coursekit.forked import ForkedMachine
 from tests.coursekit.free_points import EMPTY, FREE
 from tinyattn.course import checks, project
 from tinyattn.course.checks.judging import attempt
@@ -33,7 +33,7 @@ def plan(number):
 @pytest.fixture(scope="module")
 def here():
     """What grading runs, on this machine; `test_grade.py` has the sandbox."""
-    with OwnMachine() as place:
+    with ForkedMachine() as place:
         yield place
 
 

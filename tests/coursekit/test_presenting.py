@@ -2,7 +2,6 @@
 
 import pytest
 
-from coursekit.build import text
 from coursekit.deck import render
 from tests import ROOT
 from tests.coursekit import browser
@@ -16,11 +15,12 @@ pytestmark = browser.needed
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """The deck of lecture 04, opened as a file."""
+    """A deck of fifteen pages, opened as a file; `test_decks.py` opens those of the lectures."""
     folder = tmp_path_factory.mktemp("deck")
-    document = project.find(ROOT, "04")
+    texts = [f"## Page {n}\n\nA formula, $x^{n}$, and a sentence." for n in range(1, 16)]
+    cells = [{"cell_type": "markdown", "source": source, "metadata": {}} for source in texts]
     path = folder / "deck.html"
-    path.write_text(render.render(text.read_notebook(document), document), encoding="utf-8")
+    path.write_text(render.render(cells, project.lectures(ROOT)[0]), encoding="utf-8")
     with Page(path.as_uri(), folder / "profile") as shown:
         ready(shown)
         yield shown
@@ -65,10 +65,8 @@ def test_a_number_and_enter_go_to_a_page(page):
     press(page, "3", "n", "Enter")  # another key forgets the number
     assert page.value("location.hash") != "#3"
     press(page, "9", "9", "9", "Enter")
-    assert (
-        page.value("location.hash")
-        == f"#{page.value('document.querySelectorAll(`.slide`).length')}"
-    )
+    assert page.value("document.querySelectorAll('.slide').length") == 15
+    assert page.value("location.hash") == "#15"
 
 
 def test_the_notes_come_again_after_f5_and_the_clock_goes_on(page):

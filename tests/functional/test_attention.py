@@ -1,13 +1,10 @@
 """Scaled dot-product attention: every implementation against every other and against PyTorch."""
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.machine import fresh_python, same_bits_on_any_threads
 from tinyattn import check
 from tinyattn.engine.autograd import Tensor
 from tinyattn.functional import attention as F
@@ -575,31 +572,3 @@ def test_wrong_dtypes(arguments, message):
     arguments = {**dict(q=x54, k=x54, v=x54), **arguments}
     with pytest.raises(TypeError, match=message):
         F.scaled_dot_product_attention(**arguments)
-
-
-# ---------------------------------------------------------------- the kernel: threads and memory
-
-
-def test_the_same_bits_on_any_number_of_threads():
-    arrays, mask = random_inputs(
-        ((3, 300, 8), (3, 200, 8), (3, 200, 8), (1, 200), (3, 300, 200)), np.float32
-    )
-    same_bits_on_any_threads(lambda: attend(*arrays, mask=mask, impl="kernel"))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory as Linux gives it")
-def test_memory_grows_with_the_length_not_with_its_square():
-    kilobytes = fresh_python("""
-        import resource, numpy as np
-        from tinyattn.engine.autograd import Tensor
-        from tinyattn.functional.attention import scaled_dot_product_attention
-        for N in (256, 8192):
-            q, k, v = (Tensor(np.ones((N, 16), np.float32), requires_grad=True) for _ in range(3))
-            mask = np.ones(N, bool)
-            y = scaled_dot_product_attention(q, k, v, mask, causal=True, impl="kernel")
-            y.backward(np.ones_like(y.data))
-            print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    """)
-    short, long = map(int, kilobytes)
-    square = 8192 * 8192 * 4 / 1024
-    assert long - short < square / 8  # q, k, v, y, their gradients and eight parts: 12 of 256 MB

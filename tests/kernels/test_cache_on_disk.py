@@ -27,8 +27,7 @@ from tinyattn.kernels.machine import compile_notice
 compile_notice.AFTER = 1000
 from tinyattn.kernels.fast.rowwise import softmax, softmax_rows
 {then}
-for dtype in (np.float32, np.float64):
-    assert (softmax(np.ones((2, 4), dtype), False) == 0.25).all()
+assert (softmax(np.ones((2, 4), np.float32), False) == 0.25).all()
 print(sum(softmax_rows.stats.cache_hits.values()), softmax_rows.stats.cache_path)
 """
 DATA_NOT_SAVED = """
@@ -44,7 +43,7 @@ def full(*_, **__):
 
 
 def in_a_new_python(folder, then=""):
-    """(kernels of two dtypes that were read from the disk, their folder, lines on stderr)."""
+    """(kernels that were read from the disk, their folder, lines on stderr)."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(then=then)],
         env={**os.environ, "TINYATTN_CANARY": "off", "NUMBA_CACHE_DIR": str(folder)},
@@ -64,7 +63,7 @@ def test_a_kernel_of_the_package_that_cannot_be_kept_runs_with_one_line(tmp_path
     assert f" cannot be kept in {tmp_path}" in line and folder.startswith(str(tmp_path))
     assert not list(tmp_path.rglob("rowwise.softmax_rows_*"))  # no list of missing files
     assert in_a_new_python(tmp_path)[::2] == (0, [])  # there is room again
-    assert in_a_new_python(tmp_path)[::2] == (2, [])
+    assert in_a_new_python(tmp_path)[::2] == (1, [])
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 import tests.cases.captioner
 import tests.cases.conv
 import tests.cases.graph
+import tests.cases.linalg
 import tests.cases.models
 import tests.cases.points
 import tests.cases.recurrent
@@ -27,7 +28,7 @@ from tinyattn.engine.convert import NONDIFFERENTIABLE
 from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
 # each of these files adds its cases to CASES when it is imported
-MORE = tests.cases.graph, tests.cases.models, tests.cases.points
+MORE = tests.cases.graph, tests.cases.linalg, tests.cases.models, tests.cases.points
 MORE += tests.cases.recurrent, tests.cases.rowwise
 EXEMPT = NOTHING_TO_CHECK | NO_GRADIENT | tests.cases.graph.NO_GRADIENT
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cases.ops import CASES
+from tests.cases.linalg import CASES
 from tinyattn import Tensor
 from tinyattn.check import gradcheck
 from tinyattn.engine.convert import NONDIFFERENTIABLE

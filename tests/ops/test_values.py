@@ -1,4 +1,4 @@
-"""Values: every operation gives what NumPy (and PyTorch) gives, in every form of call."""
+"""Values: every operation gives what NumPy gives, in every form of call."""
 
 import inspect
 import math
@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tinyattn as ta
-from tests.cases.ops import CASES, GETITEM
+from tests.cases.linalg import CASES
+from tests.cases.ops import GETITEM
+from tests.ops.same import same, unwrap
 from tinyattn import Tensor
 from tinyattn.check import gradcheck
 from tinyattn.engine.convert import NONDIFFERENTIABLE
@@ -20,25 +22,6 @@ from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 rng = np.random.default_rng(0)
 X, Y = rng.uniform(0.1, 0.9, (2, 3)), rng.uniform(0.1, 0.9, (2, 3))
 SQUARE, CUBE = rng.normal(size=(3, 3)), rng.normal(size=(2, 3, 4))
-
-
-def unwrap(y):
-    if isinstance(y, tuple | list):
-        return [unwrap(v) for v in y]
-    return y.data if isinstance(y, Tensor) else y
-
-
-def same(ours, numpy, rtol=1e-12):
-    """Equal in structure, shape, dtype and value, up to a few roundings."""
-    if isinstance(numpy, tuple | list):
-        assert len(ours) == len(numpy)
-        for a, b in zip(ours, numpy, strict=True):
-            same(a, b, rtol)
-        return
-    ours, numpy = np.asarray(unwrap(ours)), np.asarray(numpy)
-    assert ours.shape == numpy.shape
-    assert ours.dtype == numpy.dtype
-    np.testing.assert_allclose(ours, numpy, rtol=rtol, atol=rtol)
 
 
 # ---------------------------------------------------------------- all functions with a rule
@@ -417,76 +400,6 @@ def test_positional_arguments_mean_what_they_mean_in_numpy():
             assert i == 0 or theirs == our or (theirs, our) in operands, function.__name__
 
 
-# ---------------------------------------------------------------- einsum
-
-
-@st.composite
-def einsums(draw):
-    """(subscripts, arrays): any letters, repeated ones, dots, implicit output, lengths of 1."""
-    lengths = {c: draw(st.integers(1, 3)) for c in "ijkl"}
-    dots = draw(st.lists(st.integers(1, 2), max_size=2))
-    inputs, arrays = [], []
-    for n in range(draw(st.integers(1, 3))):
-        letters = draw(st.text("ijkl", max_size=3))
-        shape = [lengths[c] for c in letters]
-        if n and draw(st.booleans()):  # one of the axes of length 1, to be broadcast
-            unique = [i for i, c in enumerate(letters) if letters.count(c) == 1]
-            if unique:
-                shape[draw(st.sampled_from(unique))] = 1
-        if dots and draw(st.booleans()):
-            at = draw(st.integers(0, len(letters)))
-            own = dots[draw(st.integers(0, len(dots))) :]
-            letters, shape = letters[:at] + "..." + letters[at:], shape[:at] + own + shape[at:]
-        inputs.append(letters)
-        arrays.append(np.random.default_rng(len(shape) + n).normal(size=shape))
-    subscripts = ",".join(inputs)
-    if draw(st.booleans()):
-        known = sorted(set(subscripts) - set(",."))
-        output = "".join(draw(st.permutations(known))[: draw(st.integers(0, len(known)))])
-        subscripts += "->" + ("..." if "..." in subscripts else "") + output
-    return subscripts, arrays
-
-
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(einsums())
-def test_einsum_of_any_subscripts(case):
-    subscripts, arrays = case
-    try:
-        expected = np.einsum(subscripts, *arrays)
-    except ValueError:
-        with pytest.raises(ValueError, match=r"einsum|operands|shape"):
-            np.einsum(subscripts, *[Tensor(a) for a in arrays])
-        return
-    same(np.einsum(subscripts, *[Tensor(a) for a in arrays]), expected)
-    if sum(a.size for a in arrays) <= 30:
-        gradcheck(lambda *xs: np.einsum(subscripts, *xs), *arrays).expect()
-
-
-def test_einsum_says_what_is_wrong():
-    t = Tensor(X)
-    for subscripts, operands, message in (
-        ("ij,jk->ik", (t,), "names 2 operands, but 1"),
-        ("ijk->i", (t,), "does not fit an operand of 2 axes"),
-        ("i->i", (t,), "does not fit an operand of 2 axes"),
-        ("ij->k", (t,), "not understood"),
-        ("ij->ii", (t,), "repeated"),
-        ("ij,ij->ij", (t, t.T), "index i has lengths 2 and 3"),
-        ("ii->i", (t,), "index i has lengths 2 and 3"),
-        ("i!->i", (t,), "not understood"),
-        ("i.j->i", (t,), "does not fit"),
-        ("ij->ji->ij", (t,), "not understood"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            np.einsum(subscripts, *operands)
-
-
-def test_einsum_of_other_numbers():
-    table, row = np.arange(6, dtype=np.int64).reshape(2, 3), np.arange(3, dtype=np.int64)
-    same(np.einsum("ij,j->i", Tensor(table), row), np.einsum("ij,j->i", table, row))
-    y = np.einsum("ii->i", Tensor([[1.0, np.inf], [np.nan, 2.0]]))
-    assert np.array_equal(y.data, [1, 2])
-
-
 # ---------------------------------------------------------------- indexing by anything
 
 
@@ -539,154 +452,6 @@ def test_wrong_axes_are_refused():
     for f in (np.max, np.min):
         with pytest.raises(ValueError, match="zero-size"):
             f(Tensor(np.zeros(0)))
-
-
-# ---------------------------------------------------------------- against PyTorch
-
-TORCH = [
-    ("exp", np.exp),
-    ("log", np.log),
-    ("log1p", np.log1p),
-    ("expm1", np.expm1),
-    ("sqrt", np.sqrt),
-    ("rsqrt", lambda x: 1 / np.sqrt(x)),
-    ("sin", np.sin),
-    ("cos", np.cos),
-    ("tan", np.tan),
-    ("asin", np.arcsin),
-    ("acos", np.arccos),
-    ("atan", np.arctan),
-    ("sinh", np.sinh),
-    ("cosh", np.cosh),
-    ("tanh", np.tanh),
-    ("asinh", np.arcsinh),
-    ("atanh", np.arctanh),
-    ("abs", np.abs),
-    ("square", np.square),
-    ("reciprocal", np.reciprocal),
-    ("sinc", np.sinc),
-    ("exp2", np.exp2),
-    ("log2", np.log2),
-    ("log10", np.log10),
-    ("deg2rad", np.deg2rad),
-    ("sum", np.sum),
-    ("mean", np.mean),
-    ("prod", np.prod),
-    ("amax", np.max),
-    ("amin", np.min),
-    ("flatten", np.ravel),
-    ("trace", lambda x: np.trace(x)),
-    ("tril", np.tril),
-    ("triu", np.triu),
-    ("diag", np.diag),
-    ("det", lambda x: np.linalg.det(x)),
-    ("inverse", np.linalg.inv),
-    ("fliplr", np.fliplr),
-    ("rot90", np.rot90),
-    ("diff", np.diff),
-    ("nansum", np.nansum),
-    ("cov", np.cov),
-]
-TORCH_TWO = [
-    ("add", np.add),
-    ("sub", np.subtract),
-    ("mul", np.multiply),
-    ("div", np.divide),
-    ("pow", np.power),
-    ("maximum", np.maximum),
-    ("minimum", np.minimum),
-    ("atan2", np.arctan2),
-    ("hypot", np.hypot),
-    ("logaddexp", np.logaddexp),
-    ("matmul", np.matmul),
-    ("kron", np.kron),
-    ("fmax", np.fmax),
-    ("fmin", np.fmin),
-    ("remainder", np.remainder),
-    ("fmod", np.fmod),
-    ("logaddexp2", np.logaddexp2),
-    ("copysign", np.copysign),
-    ("inner", np.inner),
-    ("cross", np.cross),
-    ("float_power", np.float_power),
-    ("linalg.solve", np.linalg.solve),
-]
-
-
-@pytest.mark.parametrize("name", [n for n, _ in TORCH])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_one_operand_against_torch(name, dtype):
-    torch = pytest.importorskip("torch")
-    from tests.parity import both
-
-    x = rng.uniform(0.1, 0.9, (3, 3)).astype(dtype) + 2 * np.eye(3, dtype=dtype) * (
-        name in ("det", "inverse")
-    )
-    both(
-        dict(TORCH)[name],
-        operator.attrgetter(name)(torch),
-        x,
-        tolerance=1e-4 if dtype == np.float32 else None,
-    )
-
-
-@pytest.mark.parametrize("name", [n for n, _ in TORCH_TWO])
-def test_two_operands_against_torch(name):
-    torch = pytest.importorskip("torch")
-    from tests.parity import both
-
-    a, b = rng.uniform(0.5, 2, (2, 3, 3))
-    if name == "cross":
-        theirs = lambda a, b: torch.linalg.cross(a, b)
-    else:
-        theirs = operator.attrgetter(name)(torch)
-    both(dict(TORCH_TWO)[name], theirs, a, b)
-
-
-def test_conventions_of_torch():
-    """Ties, kinks and zeros: where PyTorch has a convention, ours is the same."""
-    torch = pytest.importorskip("torch")
-    from tests.parity import both
-
-    zeros, ties = np.array([0.0, -1.0, 2.0, 0.0]), np.array([1.0, 3.0, 3.0, 2.0])
-    both(np.abs, torch.abs, zeros)
-    both(np.max, torch.amax, ties)
-    both(np.min, torch.amin, -ties)
-    both(np.maximum, torch.maximum, ties, ties[::-1].copy())
-    both(np.minimum, torch.minimum, ties, ties[::-1].copy())
-    both(np.prod, torch.prod, zeros)
-    both(np.cumprod, lambda x: torch.cumprod(x, 0), zeros)
-    both(lambda x: x**2, lambda x: x**2, zeros)
-    both(lambda x: x**0, lambda x: x**0, zeros)
-    both(np.sinc, torch.sinc, zeros)
-    both(lambda x: np.clip(x, -1, 2), lambda x: torch.clamp(x, -1, 2), zeros)
-    both(np.linalg.norm, torch.linalg.norm, np.zeros(3))
-    both(np.sign, torch.sign, zeros)
-    both(lambda x: x % 1.5, lambda x: x % 1.5, ties)
-    both(lambda x: np.where(x > 0, x, 0.0), lambda x: torch.where(x > 0, x, 0.0), zeros)
-
-
-def test_quantiles_of_nan_and_of_what_has_none():
-    x = Tensor([[1.0, np.nan, 2], [3, 4, 5]], requires_grad=True)
-    np.testing.assert_array_equal(np.median(x, axis=1).data, [np.nan, 4])
-    np.median(x[1]).backward()
-    np.testing.assert_array_equal(x.grad, [[0, 0, 0], [0, 1, 0]])
-    with pytest.raises(ValueError, match=r"np.quantile .* 0 <= q <= 1, got q=\[0.1, 0.9\]"):
-        np.quantile(x, [0.1, 0.9])
-    with pytest.raises(ValueError, match=r"np.percentile .* 0 <= q <= 100, got q=101"):
-        np.percentile(x, 101)
-    with pytest.raises(ValueError, match=r"no numbers \(shape \(0, 3\)\)"):
-        np.median(x[:0])
-
-
-def test_log_determinant_where_the_determinant_underflows():
-    x = Tensor(1e-3 * np.eye(200), requires_grad=True)
-    sign, y = np.linalg.slogdet(x)
-    y.backward()
-    assert sign.item() == 1
-    assert not sign.requires_grad
-    np.testing.assert_allclose(y.item(), 200 * np.log(1e-3), rtol=1e-10)
-    np.testing.assert_allclose(x.grad, 1e3 * np.eye(200), rtol=1e-10)
 
 
 # ---------------------------------------------------------------- forms that NumPy allows, too

@@ -110,7 +110,7 @@ def until(condition, seconds, message):
     while not condition():
         if time.monotonic() > end:
             raise SystemExit(message)
-        time.sleep(0.5)
+        time.sleep(0.1)
 
 
 class Page:
