@@ -483,6 +483,7 @@ for matrix in (blocks(Q4_1, 35, 3), blocks(Q8_0, 35, 3)):
 # Compiled inference is for float32, and GELU has a kernel of its own for each dtype.
 ONLY_FLOAT32 = {"rowwise.add_numbers", "rowwise.gelu_numbers"}  # and all of decode
 ONLY_FLOAT64 = {"rowwise.gelu_sums"}
+PRECISIONS = "float32", "float64"
 
 
 def is_compiled(f):
@@ -495,7 +496,7 @@ def forgotten():
 
     Where one dtype ran and the other did not, the line names the one that is missing.
     """
-    ran, missing = set(), []
+    ran, missing = {}, []  # compiled function: the types of the numbers with which it ran
     own = {}  # compiled functions of each file
     folder = Path(inspect.getfile(import_module("tinyattn.kernels.fast"))).parent
     for file in sorted(folder.glob("[!_]*.py")):
@@ -506,35 +507,34 @@ def forgotten():
             if is_compiled(f) and f.py_func.__module__ == module.__name__
         ]
     for f in [f for functions in own.values() for _, f in functions if f.signatures]:
-        ran.add(f)
-        reach(f.py_func, ran)
+        reach(f, {t for t in PRECISIONS if t in str(f.signatures)}, ran)
     for file, functions in own.items():
         for name, f in functions:
-            name, types = f"{file}.{name}", str(f.signatures)
-            single, double = "float32" in types, "float64" in types
-            if f not in ran:
+            name, types = f"{file}.{name}", ran.get(f)
+            if types is None:
                 missing.append(name)
-            elif single and not double and file != "decode" and name not in ONLY_FLOAT32:
+            elif types == {"float32"} and file != "decode" and name not in ONLY_FLOAT32:
                 missing.append(f"{name} in float64")
-            elif double and not single and name not in ONLY_FLOAT64:
+            elif types == {"float64"} and name not in ONLY_FLOAT64:
                 missing.append(f"{name} in float32")
     return missing, sum(map(len, own.values()))
 
 
-def reach(function, ran):
-    """Add to `ran` the compiled functions whose names a function has, and those that they have.
+def reach(f, types, ran):
+    """Enter in `ran` that f and all compiled functions that it calls ran with these types.
 
     What is loaded from the disk brings with it what it calls, which then has no signatures.
     """
-    codes = [function.__code__]
+    if f in ran and types <= ran[f]:
+        return
+    ran[f] = ran.get(f, set()) | types
+    codes = [f.py_func.__code__]
     while codes:
         code = codes.pop()
         codes += [c for c in code.co_consts if inspect.iscode(c)]
-        for name in code.co_names:
-            f = function.__globals__.get(name)
-            if is_compiled(f) and f not in ran:
-                ran.add(f)
-                reach(f.py_func, ran)
+        called = [f.py_func.__globals__.get(name) for name in code.co_names]
+        for g in filter(is_compiled, called):
+            reach(g, types, ran)
 
 
 # ---------------------------------------------------------------- all
