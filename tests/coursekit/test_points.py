@@ -18,6 +18,7 @@ from coursekit.grade.own_machine import OwnMachine
 from coursekit.grade.plan import definitions, plan_of, plan_of_notebook
 from tests import ROOT
 from tests.coursekit.free_points import EMPTY, FREE
+from tests.coursekit.handed_in import careless
 from tinyattn.course import checks, project
 from tinyattn.course.checks.judging import attempt
 
@@ -60,51 +61,9 @@ def lost(result):
 # --- right answers
 
 
-class Careless(ast.NodeTransformer):
-    """A right answer with a helper of another cell, a picture, a print and an input in it."""
-
-    def visit_FunctionDef(self, node):
-        self.generic_visit(node)
-        node.body = [*ast.parse("plt.figure(); print(MINE_IS)").body, *node.body]
-        return node
-
-    def visit_Return(self, node):
-        if node.value is not None:
-            node.value = ast.parse(f"passed_on({ast.unparse(node.value)})", mode="eval").body
-        return node
-
-
-def careless(number):
-    """All right, as people write: added cells, a stub left, magics, split cells, no ids."""
-    cells, first, wanted = [], True, []
-    for cell in plan(number).cells:
-        if cell.kind != "code":
-            cells.append(("", cell.kind, cell.source))
-        elif not cell.wanted:
-            more = "\nimport math, time\nimport matplotlib.pyplot as plt\n%matplotlib inline\n"
-            cells.append(("", "code", cell.source + (more if first else "")))
-            if first:
-                cells.append(("", "code", "MINE_IS = math.sqrt(4)\nimport numpy.linalg as la"))
-                cells.append(("", "code", "!pip install nothing\nname = input('Who?')"))
-            first = False
-        else:
-            tree = ast.fix_missing_locations(Careless().visit(ast.parse(cell.solution)))
-            parts = [ast.unparse(node) for node in tree.body]
-            wanted.append(cell)
-            if len(wanted) % 2:  # the stub is left, and the answer stands below it
-                cells.append(("", "code", cell.source))
-            parts = [f"%%time\n{part}" if i == 0 else part for i, part in enumerate(parts)]
-            cells += [("", "code", part) for part in parts]
-            cells.append(("", "code", "plt.plot([1])\nloss = not_there(3)\nhw.check(1)"))
-    # the helper stands in the middle, between the tasks
-    middle = len(cells) // 2
-    helper = "def passed_on(x):\n    assert MINE_IS == 2\n    return x"
-    return [*cells[:middle], ("", "code", helper), *cells[middle:]]
-
-
 @pytest.mark.parametrize("number", HOMEWORK)
 def test_a_right_notebook_has_all_points_however_it_is_written(number, here):
-    result = graded(number, careless(number), here)
+    result = graded(number, careless(plan(number)), here)
     assert not lost(result)
     assert not result.remarks
 
