@@ -249,9 +249,9 @@ def class_of_forty(plan):
     room = class_of_thirty(plan)
     cells, most = room.cells(solved), room.most
 
-    def add(student, content, points=most, ending=".ipynb"):
+    def add(student, content, least=most, at_most=None, ending=".ipynb"):
         name = f"{len(room.students) + 1} {student}"
-        room.students[name] = (content, points, points)
+        room.students[name] = (content, least, least if at_most is None else at_most)
         room.endings[name] = ending
 
     def magic(kind, source):
@@ -265,7 +265,7 @@ def class_of_forty(plan):
     last, names = _last_functions(room)
     rest = most - room.points_of([last])
     wrong = "\n".join(f"def {name}(*x, **y):\n    return None" for name in names)
-    add("wrong in the end", notebook([*cells, ("", "code", wrong)]), rest)
+    add("wrong in the end", notebook([*cells, ("", "code", wrong)]), rest, most - 1)
     forbidden = room.cells(lambda c: _forbidden(c) if c.task == last else solved(c))
     add("a function that is not listed", notebook(forbidden), rest)
     add("in UTF-16", notebook(cells).encode("utf-16"))

@@ -73,6 +73,16 @@ def test_a_right_notebook_has_all_points_however_it_is_written(number, here):
     assert not result.remarks
 
 
+@pytest.mark.parametrize("number", HOMEWORK)
+def test_a_magic_or_a_print_in_a_handed_out_cell_costs_nothing(number, here):
+    cells = [
+        (name, kind, f"%matplotlib inline\n{source}\nprint(1)" if kind == "code" else source)
+        for name, kind, source in solved(number)
+    ]
+    result = graded(number, cells, here)
+    assert not lost(result) and not result.remarks
+
+
 @pytest.mark.parametrize(
     ("number", "task", "code"),
     [pytest.param(n, t, c, id=f"{n}-{t}-{what}") for n, t, what, c in UNUSUAL],
