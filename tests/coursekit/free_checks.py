@@ -453,6 +453,10 @@ READ = [
     ("hw13", 1, "an array in a closure", "def make(PLACE):\n" + COLLECT.replace(
         "PLACE = KEEP\n", "").replace("\n", "\n    ") + "\n    return log_sum_exp\n\n\n"
      "log_sum_exp = make(np.zeros(100_000))\n", ("the sum", "large scores", "masked scores")),
+    ("hw13", 1, "the memory beyond a block", "def log_sum_exp(blocks):\n"
+     "    s = next(blocks)\n    view = np.lib.stride_tricks.as_strided(s, (10 * s.size,), (8,))\n"
+     "    x = view[: sum(len(b) for b in blocks) + len(s)]\n"
+     "    return x.max() + np.log(np.exp(x - x.max()).sum())\n", ()),
     ("hw13", 2, "the table of a first call", READ_ONCE, ("the same numbers", "large scores")),
     ("hw13", 2, "arrays that were there before", WHOLE,
      ("the same numbers", "large scores", "each row once")),

@@ -34,7 +34,7 @@ from tests.coursekit.handed_in import (
 from tests.scripts.grading import small_plan
 from tinyattn.course import project
 from tinyattn.course.checks import load
-from tinyattn.course.checks.judging import Diagnosis, NotAsked
+from tinyattn.course.checks.judging import Case, Diagnosis, NotAsked
 from tinyattn.course.project import CourseError
 
 pytest.importorskip("jupytext")
@@ -601,6 +601,17 @@ def test_what_was_graded_is_graded_again_when_it_changes(plan, tmp_path):
     path.write_text(make.notebook([("a", "markdown", "more")]))
     (there,) = handed_in.submissions(tmp_path)
     assert cache.mark_of(there) is None
+
+
+def test_hidden_inputs_depend_on_a_number_of_the_class(plan, tmp_path):
+    """A class keeps its number; what students see stays the same everywhere."""
+    one, other = (grading.GradeCache(tmp_path / name, plan).secret for name in "ab")
+    assert one == grading.GradeCache(tmp_path / "a", plan).secret != other
+    shown, hidden = (
+        [Case(number, secret).normal(4).tolist() for secret in (0, one, other)] for number in (0, 1)
+    )
+    assert shown[0] == shown[1] == shown[2]
+    assert hidden[0] != hidden[1] != hidden[2] != hidden[0]
 
 
 def test_a_sandbox_in_which_the_solution_fails_grades_nobody(plan):
