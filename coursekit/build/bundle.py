@@ -42,7 +42,8 @@ copy of each notebook, in the new folder `tinyattn-course/workbook/`. Write into
   network; `?` lists the keys.
 - **`notebooks/`** has the same notebooks to fill in, if you have a JupyterLab or Colab of your own.
 - **`{wheel}`** is the library with the data sets and the trained networks.
-
+"""
+CHECK = """
 `.venv/bin/tinyattn check {number}` tells you what of your homework is right. Hand in the notebook
 itself, saved.
 """
@@ -57,6 +58,14 @@ def write(root, folder=None, documents=()):
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise CourseError(f"bundle: {folder} is not empty. Choose an empty or a new folder")
     shutil.rmtree(folder, ignore_errors=True)
+    try:
+        return _filled(root, folder, documents)
+    except BaseException:  # half a folder would be in the way of the next attempt
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _filled(root, folder, documents):
     new = new_names(lectures(root))
     for document in documents:
         name = document.notebook.relative_to(root / "notebooks")
@@ -65,9 +74,11 @@ def write(root, folder=None, documents=()):
             deck = folder / "slides" / document.deck.name
             render.build_deck(document, notes=False, path=deck)
     wheel = build_wheel(root, folder)
-    first = documents[0].number
-    number = first.removeprefix("hw")
-    write_text(folder / MARK, START.format(wheel=wheel.name, first=first, number=number))
+    start = START.format(wheel=wheel.name, first=documents[0].number)
+    homework = [document.number for document in documents if document.is_homework]
+    if homework:
+        start += CHECK.format(number=homework[0].removeprefix("hw"))
+    write_text(folder / MARK, start)
     return folder
 
 

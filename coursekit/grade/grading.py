@@ -1,11 +1,13 @@
 """The command `tinyattn grade`, which grades all submissions of a folder and can be resumed."""
 
 import csv
+import functools
 import hashlib
 import io
 import json
 import multiprocessing
 import os
+import secrets
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -46,8 +48,9 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=No
         print("preparing the sandbox; the first time, this may take some minutes", flush=True)
         with make_sandbox() as where:
             print(f"the students' code runs {where.description}")
-            _try_the_solution(plan, where)
-            for done, (submission, result) in enumerate(_graded(left, plan, where, jobs), 1):
+            _try_the_solution(plan, where, cache.secret)
+            graded = _graded(left, plan, where, jobs, cache.secret)
+            for done, (submission, result) in enumerate(graded, 1):
                 marks[submission.student] = result
                 if result.graded:
                     cache.keep(submission, result)
@@ -106,6 +109,16 @@ class GradeCache:
     def __init__(self, folder, plan):
         self.folder, self.rules = folder, _rules(plan)
 
+    @functools.cached_property
+    def secret(self):
+        """Return the number that the hidden inputs of this class depend on, the same each time."""
+        file = self.folder / "secret"
+        try:
+            return int(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            write_text(file, str(1 + secrets.randbelow(2**62)))
+            return int(file.read_text(encoding="utf-8"))
+
     def mark_of(self, submission):
         """Return the mark if this notebook was graded by these exact checks, otherwise None."""
         try:
@@ -135,14 +148,15 @@ def _rules(plan):
     return digest.hexdigest()
 
 
-def _try_the_solution(plan, sandbox):
+def _try_the_solution(plan, sandbox, secret=0):
     """Check that the sample solution passes. Otherwise, all marks would be wrong."""
     cells = [
         (c.id, c.kind, c.solution if c.wanted and c.kind == "code" else c.source)
         for c in plan.cells
     ]
     try:
-        result = mark(handed_in.Submission("the sample solution", None, cells), plan, sandbox)
+        sample = handed_in.Submission("the sample solution", None, cells)
+        result = mark(sample, plan, sandbox, secret)
     except NotAsked as error:
         raise CourseError(f"nothing was graded: {error}") from None
     wrong = [f"task {o.task}, {o.title}: {o.text}" for o in result.outcomes if not o.right]
@@ -153,13 +167,13 @@ def _try_the_solution(plan, sandbox):
         )
 
 
-def _graded(submissions, plan, sandbox, jobs):
+def _graded(submissions, plan, sandbox, jobs, secret):
     """Yield (submission, mark) as soon as each submission is done."""
     jobs = min(jobs or os.cpu_count() or 1, len(submissions))
     if jobs == 1:
         for submission in submissions:
             try:
-                yield submission, mark(submission, plan, sandbox)
+                yield submission, mark(submission, plan, sandbox, secret)
             except Exception as error:
                 yield submission, _not_graded(submission, plan, error)
         return
@@ -168,7 +182,7 @@ def _graded(submissions, plan, sandbox, jobs):
     # The checks are loaded by path, so a new process must load them before it can unpickle a plan.
     checks_of = checks.load, (plan.document.number, plan.document.root)
     with ProcessPoolExecutor(jobs, spawn, *checks_of) as pool:
-        waiting = {pool.submit(mark, s, plan, sandbox): s for s in submissions}
+        waiting = {pool.submit(mark, s, plan, sandbox, secret): s for s in submissions}
         for future in as_completed(waiting):
             try:
                 yield waiting[future], future.result()

@@ -20,7 +20,10 @@ LARGEST = 30_000_000  # bytes of a notebook; one with images has a few million
 DEEPEST = 3  # levels of zip files inside zip files
 ENDINGS = (".ipynb", ".ipynb.txt", ".ipynb.json", ".json")
 NO_HAND_INS = {"__macosx", "thumbs.db", "desktop.ini"}
-MOODLE = re.compile(r"^(?P<name>.+)_(?P<id>\d+)_assignsubmission_\w+$")
+MOODLE = re.compile(r"^(?P<name>.+)_(?P<id>\d+)_assignsubmission_[a-z]+_?$")
+# the same without "Download submissions in folders"
+MOODLE_FILE = re.compile(r"^(?P<name>.+)_(?P<id>\d+)_assignsubmission_file_.+$")
+ONLINE_TEXT = "_assignsubmission_onlinetext"
 CANVAS = re.compile(r"^(?P<name>[^_]+)_(?P<late>LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)$")
 
 
@@ -72,6 +75,7 @@ def submissions(place, number=None):
     found = []
     for entry, inside in sorted(files.items()):
         found += _of_one(entry, inside)
+    found = _without_texts(found)
     _tell_apart(found)
     if not any(s.cells or not s.trouble for s in found):
         raise CourseError(f"{place} has no notebooks, neither .ipynb files nor folders with one")
@@ -101,6 +105,17 @@ def _of_one(entry, inside):
     return made
 
 
+def _without_texts(found):
+    """Leave out the online texts of Moodle, which have a folder of their own beside the files."""
+    kept = [s for s in found if not (s.trouble and ONLINE_TEXT in s.folder)]
+    files = {s.identifier for s in kept}
+    texts = {s.identifier: s for s in found if s.trouble and ONLINE_TEXT in s.folder}
+    for submission in kept:
+        if submission.identifier in texts:
+            submission.notes.append("wrote an online text in Moodle, too")
+    return kept + [s for name, s in texts.items() if name not in files]
+
+
 def _timestamp(inside):
     """Return the time at which nbgrader collected a submission."""
     for path, content in inside:
@@ -128,6 +143,9 @@ def _student(entry):
     """Return (name, other facts) of a file or folder, as Moodle and Canvas name them."""
     if moodle := MOODLE.match(entry):
         return moodle["name"], {"identifier": moodle["id"], "folder": entry}
+    if moodle := MOODLE_FILE.match(entry):
+        folder = f"{moodle['name']}_{moodle['id']}_assignsubmission_file"
+        return moodle["name"], {"identifier": moodle["id"], "folder": folder}
     if canvas := CANVAS.match(entry):
         late = ["handed in late"] if canvas["late"] else []
         return canvas["name"], {"identifier": canvas["id"], "notes": late}

@@ -56,8 +56,11 @@ class Mark:
         return Mark(**(data | {"outcomes": outcomes}))
 
 
-def mark(submission, plan, sandbox, *, hidden=True):
-    """Mark one submission in processes of this sandbox, with the hidden inputs too if `hidden`."""
+def mark(submission, plan, sandbox, secret=0, *, hidden=True):
+    """Mark one submission in processes of this sandbox, with the hidden inputs too if `hidden`.
+
+    The hidden inputs depend on `secret`.
+    """
     homework = plan.homework
     if submission.trouble:
         parts = [_nothing(part, submission.trouble, UNREADABLE) for part in homework.parts]
@@ -78,12 +81,12 @@ def mark(submission, plan, sandbox, *, hidden=True):
             kind = bool(homework.by_hand.get(task))
             if kind not in workers:
                 workers[kind] = stack.enter_context(Worker(sandbox))
-            outcomes += _of_task(task, plan, found, workers[kind], hidden)
+            outcomes += _of_task(task, plan, found, workers[kind], hidden, secret)
     notes = list(dict.fromkeys(remarks + notes))
     return Mark(submission.student, outcomes, found.answers, notes, list(dict.fromkeys(remarks)))
 
 
-def _of_task(task, plan, found, worker, hidden):
+def _of_task(task, plan, found, worker, hidden, secret):
     """Return the outcomes of a task. If it is wrong, it is tested with the sample's earlier tasks
     too.
     """
@@ -94,7 +97,7 @@ def _of_task(task, plan, found, worker, hidden):
 
     def tried(samples):
         student = RemoteStudent(worker, Program(task, plan, found.code, samples), broken)
-        return [attempt(part, student, hidden=hidden) for part in parts]
+        return [attempt(part, student, hidden=hidden, secret=secret) for part in parts]
 
     first = tried(())
     samples = plan.samples(task) if plan.has_solutions else _as_they_are(task, plan, found)

@@ -5,6 +5,7 @@ part of a task is a test cell worth one point, and open questions are graded by 
 """
 
 import re
+import secrets
 
 from coursekit.build.homework import BEGIN
 from coursekit.build.notebooks import to_json
@@ -28,13 +29,13 @@ def write(document, path):
     """Write the notebook to `path` and return its number of points."""
     nbformat = need("nbformat")
     plan = plan_of(document)
-    cells, tested = [], set()
+    cells, tested, secret = [], set(), 1 + secrets.randbelow(2**62)
     for cell in plan.cells:
         new = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
         call = _task_checked(cell)
         if call is not None and call not in tested:
             tested.add(call)
-            cells += [_test(nbformat, plan, part) for part in plan.homework.of(call)]
+            cells += [_test(nbformat, plan, part, secret) for part in plan.homework.of(call)]
         elif cell.wanted and cell.kind == "code":
             cells.append(new(_marks(cell.solution), metadata=_metadata(cell.id, solution=True)))
         elif cell.wanted:
@@ -57,14 +58,15 @@ def _task_checked(cell):
     return None
 
 
-def _test(nbformat, plan, part):
+def _test(nbformat, plan, part, secret):
     # nbgrader allows only these characters in a name
     title = re.sub(r"[^A-Za-z0-9]+", "-", part.title)
     name = f"{plan.document.number}-task-{part.task}-{title}"
     # A student can set the notebook's own `hw` to anything, so it is not used.
     fresh = f"checks.homework({plan.document.number!r}, globals()).require"
     visible = f"from tinyattn.course import checks\n\n{fresh}({part.task}, {part.title!r})"
-    hidden = HIDDEN.format(f"{ANEW}\n{fresh}({part.task}, {part.title!r}, hidden=True)")
+    call = f"{fresh}({part.task}, {part.title!r}, hidden=True, secret={secret})"
+    hidden = HIDDEN.format(f"{ANEW}\n{call}")
     return nbformat.v4.new_code_cell(
         f"{visible}\n{hidden}", metadata=_metadata(name, grade=True, locked=True, points=1)
     )

@@ -8,7 +8,7 @@ from coursekit.build.homework import by_task, is_task
 from coursekit.build.notebooks import unexecuted
 from coursekit.build.text import read_notebook, read_source, tags_of
 from tinyattn.course.checks import load
-from tinyattn.course.checks.code import STUB, names_asked, parsed
+from tinyattn.course.checks.code import STUB, given_in, names_asked, parsed
 
 ROOTS = {"np", "ta", "nn", "F", "data", "optim", "graph", "len", "range", "list", "tuple", "set"}
 
@@ -50,8 +50,9 @@ class Plan:
 
     @functools.cached_property
     def given_trees(self):
-        """Return distributed cells without a task, as texts of their trees."""
-        return {_text(c.source) for c in self.cells if c.kind == "code" and not c.wanted}
+        """Return distributed cells without a task, and their definitions, as texts of trees."""
+        cells = (c.source for c in self.cells if c.kind == "code" and not c.wanted)
+        return set().union(*map(given_in, cells))
 
     @functools.cached_property
     def stubs(self):
@@ -94,11 +95,6 @@ class Plan:
             for c in self.cells
             if c.kind == "code"
         ]
-
-
-def _text(source):
-    tree = parsed(source)
-    return None if tree is None else ast.dump(tree)
 
 
 def plan_of_notebook(document):

@@ -8,7 +8,7 @@ from tinyattn.course.checks.judging import Diagnosis, NotAsked, source_of
 from tinyattn.course.checks.runner import decode, encode
 from tinyattn.course.checks.student import Student
 
-NOT_THERE = "is the cell"  # the start of a NameError that `runner.View` raises
+NOT_THERE = "Did you run the cell"  # part of a NameError that `runner.View` raises
 LATE = 2  # after this many questions without an answer, a task gets no further questions
 
 

@@ -29,7 +29,8 @@ def fill(path, document, marks, submissions):
         filled.add(result.student)
         row[where] = str(result.counted)
         if comment is not None:
-            late = f", {result.late_days} days late" if result.late_days else ""
+            days = "day" if result.late_days == 1 else "days"
+            late = f", {result.late_days} {days} late" if result.late_days else ""
             row[comment] = f"{result.points} of {result.of} points{late}"
     file = io.StringIO()
     csv.writer(file, dialect, lineterminator="\n").writerows(rows)

@@ -52,6 +52,7 @@ def build_site(root, students=False):
         sources,
         root / SITE,
     ]
+    print("pages, which takes some minutes", flush=True)
     done = subprocess.run(command, check=False)
     if done.returncode:
         raise CourseError("the site has errors, which are printed above")
@@ -70,7 +71,8 @@ def write_sources(root, sources, extra, students=False):
         buttons = ways(root, document, by_number, students)
         copy = copy_of(document, new, install=True)
         notebooks.write_page(document, sources, extra, buttons, copy)
-    for document in documents:
+    for number, document in enumerate(documents, 1):
+        print(f"slides {number} of {len(documents)}: {document.name}", flush=True)
         deck = extra / "decks" / document.deck.name
         render.build_deck(document, notes=not students, path=deck)
     write_handouts(documents, extra / "decks", students)
@@ -110,7 +112,8 @@ def write_handouts(documents, folder, students=False):
     if handout.find_browser() is None:
         print("no handouts as PDF on the site: there is no Chromium, Chrome or Edge to print them")
         return
-    for document in documents:
+    for number, document in enumerate(documents, 1):
+        print(f"handout {number} of {len(documents)}: {document.name}", flush=True)
         printed = handout.build_handout(document, notes=not students, folder=folder)
         printed.with_suffix(".html").unlink()
 

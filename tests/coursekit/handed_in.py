@@ -1,18 +1,21 @@
-"""Make the notebooks that thirty students hand in.
+"""Make the notebooks that forty students hand in.
 
     python -m tests.coursekit.handed_in hw04 FOLDER
 
-Right ones, wrong ones out of the tables of mistakes, lazy ones, damaged ones and hostile ones;
-`FOLDER.expected.csv` says how many points each may get. With `--grade` they are graded too, which
-takes some minutes, and every mark is compared with what is expected.
+Right ones, also as people write and save them, wrong ones out of the tables of mistakes, lazy ones,
+damaged ones and hostile ones; `FOLDER.expected.csv` says how many points each may get. With
+`--grade` they are graded too, which takes some minutes, and every mark is compared with what is
+expected. `--copies 3` makes a class of 120.
 """
 
 import argparse
+import ast
 import csv
 import json
 import re
 import sys
 import tempfile
+import time
 from importlib import import_module
 from pathlib import Path
 
@@ -59,12 +62,16 @@ def notebook(cells):
 
 
 class Class:
-    """All that is handed in of one homework: {student: (notebook, least points, most points)}."""
+    """All that is handed in of one homework: {student: (notebook, least points, most points)}.
+
+    A notebook is a text, or the bytes of a file that is not in plain UTF-8.
+    """
 
     def __init__(self, plan):
         self.plan = plan
         self.most = len(self.plan.homework.parts)
         self.students = {}
+        self.endings = {}  # student: the end of the file's name, if it is not .ipynb
         self.says = {}  # student: what the page must say about a known mistake
         self.tasks = [
             c for c in plan.cells if c.wanted and c.kind == "code" and c.task in plan.homework.tasks
@@ -84,8 +91,15 @@ class Class:
 
     def write(self, folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for student, (text, _, _) in self.students.items():
-            (folder / f"{student}.ipynb").write_text(text, encoding="utf-8")
+        for student, (made, _, _) in self.students.items():
+            content = made if isinstance(made, bytes) else made.encode()
+            (folder / f"{student}{self.endings.get(student, '.ipynb')}").write_bytes(content)
+
+    def with_copies(self, number):
+        """Add copies of every student under other names, until there are `number` of each."""
+        for table in (self.students, self.says, self.endings):
+            again = range(2, number + 1)
+            table |= {f"{who} again {i}": what for i in again for who, what in table.items()}
 
 
 def solved(cell):
@@ -168,9 +182,124 @@ def _mistaken(room):
         room.says[student] = says
 
 
-def made(number, folder):
-    """Write the notebooks of thirty students, and beside the folder what each may get."""
-    room = class_of_thirty(plan_of(project.find(ROOT, number)))
+# --- right answers as people write and save them
+
+
+class Careless(ast.NodeTransformer):
+    """A right answer with a helper of another cell, a picture, a print and an input in it."""
+
+    def visit_FunctionDef(self, node):
+        self.generic_visit(node)
+        node.body = [*ast.parse("plt.figure(); print(MINE_IS)").body, *node.body]
+        return node
+
+    def visit_Return(self, node):
+        if node.value is not None:
+            node.value = ast.parse(f"passed_on({ast.unparse(node.value)})", mode="eval").body
+        return node
+
+
+def careless(plan):
+    """All right, as people write: added cells, a stub left, magics, split cells, no ids."""
+    cells, first, wanted = [], True, []
+    for cell in plan.cells:
+        if cell.kind != "code":
+            cells.append(("", cell.kind, cell.source))
+        elif not cell.wanted:
+            more = "\nimport math, time\nimport matplotlib.pyplot as plt\n%matplotlib inline\n"
+            cells.append(("", "code", cell.source + (more if first else "")))
+            if first:
+                cells.append(("", "code", "MINE_IS = math.sqrt(4)\nimport numpy.linalg as la"))
+                cells.append(("", "code", "!pip install nothing\nname = input('Who?')"))
+            first = False
+        else:
+            tree = ast.fix_missing_locations(Careless().visit(ast.parse(cell.solution)))
+            parts = [ast.unparse(node) for node in tree.body]
+            wanted.append(cell)
+            if len(wanted) % 2:  # the stub is left, and the answer stands below it
+                cells.append(("", "code", cell.source))
+            parts = [f"%%time\n{part}" if i == 0 else part for i, part in enumerate(parts)]
+            cells += [("", "code", part) for part in parts]
+            cells.append(("", "code", "plt.plot([1])\nloss = not_there(3)\nhw.check(1)"))
+    # the helper stands in the middle, between the tasks
+    middle = len(cells) // 2
+    helper = "def passed_on(x):\n    assert MINE_IS == 2\n    return x"
+    return [*cells[:middle], ("", "code", helper), *cells[middle:]]
+
+
+def before(cells, plan, write):
+    """These cells, with another one before each cell of a task: write(the cell of the plan)."""
+    more, wanted = [], {c.id: c for c in plan.cells if c.wanted and c.kind == "code"}
+    for cell in cells:
+        if cell[0] in wanted:
+            more.append((f"{cell[0]}-before", "code", write(wanted[cell[0]])))
+        more.append(cell)
+    return more
+
+
+def format_3(cells):
+    """The file of a notebook as IPython saved it before 2015."""
+    name = {"code": "input", "markdown": "source"}
+    cells = [{"cell_type": kind, name[kind]: source} for _, kind, source in cells]
+    return json.dumps({"worksheets": [{"cells": cells}], "metadata": {}, "nbformat": 3})
+
+
+def class_of_forty(plan):
+    """The thirty, and ten more: right answers as people write and save them, and what looks so."""
+    room = class_of_thirty(plan)
+    cells, most = room.cells(solved), room.most
+
+    def add(student, content, least=most, at_most=None, ending=".ipynb"):
+        name = f"{len(room.students) + 1} {student}"
+        room.students[name] = (content, least, least if at_most is None else at_most)
+        room.endings[name] = ending
+
+    def magic(kind, source):
+        return f"%%time\n%matplotlib inline\n{source}\n!ls" if kind == "code" else source
+
+    add("helpers in cells of their own", notebook(careless(plan)))
+    add("the stubs left", notebook(before(cells, plan, untouched)))
+    magics = [(name, kind, magic(kind, source)) for name, kind, source in cells]
+    add("magics, and a broken cell", notebook([*magics, ("", "code", "my notes = (")]))
+    add("wrong first", notebook(before(cells, plan, stub_as("return None"))))
+    last, names = _last_functions(room)
+    rest = most - room.points_of([last])
+    wrong = "\n".join(f"def {name}(*x, **y):\n    return None" for name in names)
+    add("wrong in the end", notebook([*cells, ("", "code", wrong)]), rest, most - 1)
+    forbidden = room.cells(lambda c: _forbidden(c) if c.task == last else solved(c))
+    add("a function that is not listed", notebook(forbidden), rest)
+    add("in UTF-16", notebook(cells).encode("utf-16"))
+    add("as a text file", f"\ufeff{notebook(cells)}", ending=".ipynb.txt")
+    add("in an old format", format_3(cells))
+    add("half a file", notebook(cells)[: len(notebook(cells)) // 2], 0)
+    return room
+
+
+def _last_functions(room):
+    """The last task that asks for functions, on which no other builds, and their names."""
+    functions = {}
+    for cell in room.tasks:
+        found = [n.name for n in ast.parse(cell.solution).body if isinstance(n, ast.FunctionDef)]
+        functions.setdefault(cell.task, []).extend(name for name in found if name in cell.asked)
+    return next((t, functions[t]) for t in reversed(functions) if functions[t])
+
+
+def _forbidden(cell):
+    """The solution, with a call of a function of the library that no task lists."""
+    if cell.kind != "code":
+        return solved(cell)
+    tree = ast.parse(cell.solution)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            use = "import tinyattn.functional as lib\nlib.logsumexp(np.zeros(2))"
+            node.body = [*ast.parse(use).body, *node.body]
+    return ast.unparse(tree)
+
+
+def made(number, folder, copies=1):
+    """Write the notebooks of forty students, and beside the folder what each may get."""
+    room = class_of_forty(plan_of(project.find(ROOT, number)))
+    room.with_copies(copies)
     room.write(folder)
     with open(f"{folder}.expected.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -186,8 +315,10 @@ def graded(room, folder, jobs=1):
     The result is how many students got other points or words than they may get.
     """
     files = {"csv_file": f"{folder}.csv", "html": f"{folder}.pages"}
+    began = time.perf_counter()
     marks = grade(room.plan.document, folder, **files, jobs=jobs)
-    wrong = 0
+    seconds = time.perf_counter() - began
+    wrong = len(room.students) - len(marks)
     for mark in marks:
         _, least, most = room.students[mark.student]
         says = room.says.get(mark.student, "")
@@ -197,18 +328,20 @@ def graded(room, folder, jobs=1):
             wrong += 1
             print(f"{mark.student}: {mark.points} points, expected {least} to {most} {says!r}")
             print(*(f"    task {o.task}, {o.title}: {o.text}" for o in lost), sep="\n")
-    print(f"{len(marks) - wrong} of {len(marks)} were graded as stated")
+    of = len(room.students)
+    print(f"{of - wrong} of {of} were graded as stated, in {seconds:.0f} s")
     return wrong
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description="Make the notebooks of thirty students.")
+    parser = argparse.ArgumentParser(description="Make the notebooks of forty students.")
     parser.add_argument("number", help="of the homework, such as hw04")
     parser.add_argument("folder", type=Path, help="where the notebooks are written")
     parser.add_argument("--grade", action="store_true", help="grade them too, and compare")
     parser.add_argument("--jobs", type=int, default=1, help="how many at once (default: 1)")
+    parser.add_argument("--copies", type=int, default=1, help="of each notebook (default: 1)")
     given = parser.parse_args(arguments)
-    room = made(given.number, given.folder)
+    room = made(given.number, given.folder, given.copies)
     return graded(room, given.folder, given.jobs) if given.grade else 0
 
 

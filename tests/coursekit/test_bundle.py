@@ -49,6 +49,27 @@ def test_a_class_gets_what_it_works_with(made):
     }
     start = (folder / "START.md").read_text(encoding="utf-8")
     assert f'pip install "./{wheel}[class]"' in start and "tinyattn class 04" in start
+    assert "tinyattn check 04" in start
+
+
+@pytest.mark.parametrize(("numbers", "check"), [(["00", "hw04"], "check 04"), (["00"], None)])
+def test_the_first_page_names_the_homework_that_is_there(tmp_path, monkeypatch, numbers, check):
+    monkeypatch.setattr(bundle, "build_wheel", lambda root, folder: folder / "x.whl")
+    monkeypatch.setattr(bundle.render, "build_deck", lambda *given, **options: None)
+    bundle.write(ROOT, tmp_path / "class", [project.find(ROOT, n) for n in numbers])
+    start = (tmp_path / "class" / "START.md").read_text(encoding="utf-8")
+    assert (check in start) if check else ("tinyattn check" not in start)
+
+
+def test_half_a_folder_is_not_in_the_way_of_the_next_attempt(tmp_path, monkeypatch):
+    def fails(root, folder):
+        raise CourseError("no network")
+
+    monkeypatch.setattr(bundle, "build_wheel", fails)
+    for _ in range(2):
+        with pytest.raises(CourseError, match="no network"):
+            bundle.write(ROOT, tmp_path / "class", [project.find(ROOT, "hw04")])
+        assert not (tmp_path / "class").exists()
 
 
 def test_nothing_of_the_lecturer_is_in_it(made):

@@ -31,7 +31,7 @@ from tests.coursekit.handed_in import (
 from tests.scripts.grading import small_plan
 from tinyattn.course import project
 from tinyattn.course.checks import load
-from tinyattn.course.checks.judging import Diagnosis, NotAsked
+from tinyattn.course.checks.judging import Case, Diagnosis, NotAsked
 from tinyattn.course.project import CourseError
 
 pytest.importorskip("jupytext")
@@ -428,7 +428,7 @@ def test_a_homework_can_go_to_another_process(document):
 def test_several_are_graded_at_once(plan, tmp_path, monkeypatch, in_wasm):
     monkeypatch.setattr(grading, "plan_of", lambda document: plan)
     monkeypatch.setattr(grading, "make_sandbox", lambda: contextlib.nullcontext(in_wasm))
-    monkeypatch.setattr(grading, "_try_the_solution", lambda plan, sandbox: None)
+    monkeypatch.setattr(grading, "_try_the_solution", lambda *given: None)
     right, nothing = make.notebook(Class(plan).cells(solved)), make.notebook([])
     for student, text in (("Ada", right), ("Béla", right), ("Carl", nothing)):
         (tmp_path / f"{student}.ipynb").write_text(text, encoding="utf-8")
@@ -455,6 +455,17 @@ def test_what_was_graded_is_graded_again_when_it_changes(plan, tmp_path):
     path.write_text(make.notebook([("a", "markdown", "more")]))
     (there,) = handed_in.submissions(tmp_path)
     assert cache.mark_of(there) is None
+
+
+def test_hidden_inputs_depend_on_a_number_of_the_class(plan, tmp_path):
+    """A class keeps its number; what students see stays the same everywhere."""
+    one, other = (grading.GradeCache(tmp_path / name, plan).secret for name in "ab")
+    assert one == grading.GradeCache(tmp_path / "a", plan).secret != other
+    shown, hidden = (
+        [Case(number, secret).normal(4).tolist() for secret in (0, one, other)] for number in (0, 1)
+    )
+    assert shown[0] == shown[1] == shown[2]
+    assert hidden[0] != hidden[1] != hidden[2] != hidden[0]
 
 
 def test_a_sandbox_in_which_the_solution_fails_grades_nobody(plan):
@@ -502,7 +513,7 @@ def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeyp
             pass
 
     monkeypatch.setattr(grading, "plan_of", lambda document: plan)
-    monkeypatch.setattr(grading, "_try_the_solution", lambda plan, sandbox: None)
+    monkeypatch.setattr(grading, "_try_the_solution", lambda *given: None)
     monkeypatch.setattr(grading, "make_sandbox", lambda: Slow())
     text = make.notebook(Class(plan).cells(solved))
     (tmp_path / "in").mkdir()

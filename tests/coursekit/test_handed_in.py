@@ -76,6 +76,27 @@ def test_every_hand_in_has_a_row_as_moodle_packs_them(tmp_path):
     assert "the file is empty" in found[8].trouble and "broken.zip" in found[9].trouble
 
 
+def test_moodle_without_folders_and_with_online_texts(tmp_path):
+    """Each setting of Moodle names files in another way; a text beside a file is no hand-in."""
+    text = make.notebook([("a", "code", "x = 1")])
+    flat, of = "_assignsubmission_file", "_assignsubmission_onlinetext"
+    files = {
+        f"Ada Lovelace_101{flat}_hw04_mine.ipynb": text,
+        f"Béla B_102{flat}_all.zip": zipped({"x/hw04.ipynb": text}),
+        f"Carl_103{flat}_/hw04.ipynb": text,
+        f"Carl_103{of}_/onlinetext.html": "<p>see the file</p>",
+        f"Dora_104{of}/onlinetext.html": "<p>x = 1</p>",
+    }
+    (tmp_path / "class.zip").write_bytes(zipped(files))
+    found = {s.student: s for s in handed_in.submissions(tmp_path / "class.zip")}
+    assert list(found) == ["Ada Lovelace", "Béla B", "Carl", "Dora"]
+    assert [s.identifier for s in found.values()] == ["101", "102", "103", "104"]
+    assert found["Ada Lovelace"].folder == f"Ada Lovelace_101{flat}"
+    assert found["Béla B"].folder == f"Béla B_102{flat}" and found["Béla B"].cells
+    assert found["Carl"].notes == ["wrote an online text in Moodle, too"] and found["Carl"].cells
+    assert "no notebook was handed in" in found["Dora"].trouble
+
+
 def test_every_hand_in_has_a_row_as_canvas_packs_them(tmp_path):
     text = make.notebook([])
     names = ["lovelaceada_11_901_hw04.ipynb", "bartokbela_LATE_12_902_hw04-1.ipynb"]

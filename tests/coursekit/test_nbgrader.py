@@ -42,7 +42,7 @@ CHEATS = {
     "homework_checker.HomeworkChecker.require = lambda *a, **k: None",
     "judge": "import tinyattn.course.checks.homework_checker as h\n"
     "from tinyattn.course.checks.judging import Outcome\n"
-    "h.attempt = lambda part, s, hidden=False: Outcome(part.task, part.title, True)",
+    "h.attempt = lambda part, s, **more: Outcome(part.task, part.title, True)",
 }
 
 

@@ -17,7 +17,10 @@ from coursekit.grade.marking import mark
 from coursekit.grade.plan import definitions, plan_of, plan_of_notebook
 from tests import ROOT
 from tests.coursekit.forked import ForkedMachine
+from tests.coursekit.free_checks import READ
 from tests.coursekit.free_points import EMPTY, FREE
+from tests.coursekit.handed_in import careless
+from tests.coursekit.unusual_answers import UNUSUAL
 from tinyattn.course import checks, project
 from tinyattn.course.checks.judging import attempt
 
@@ -37,13 +40,16 @@ def here():
         yield place
 
 
+SECRET = 20261126  # of a grader
+
+
 def graded(number, cells, here, task=None):
     """The Mark of a notebook with these (id, type, source) cells; task: of this one alone."""
     whole = plan(number)
     if task is not None:
         parts = [p for p in whole.homework.parts if p.task == task]
         whole = replace(whole, homework=replace(whole.homework, parts=parts))
-    return mark(handed_in.Submission("somebody", Path(), cells), whole, here)
+    return mark(handed_in.Submission("somebody", Path(), cells), whole, here, SECRET)
 
 
 def solved(number):
@@ -60,53 +66,41 @@ def lost(result):
 # --- right answers
 
 
-class Careless(ast.NodeTransformer):
-    """A right answer with a helper of another cell, a picture, a print and an input in it."""
-
-    def visit_FunctionDef(self, node):
-        self.generic_visit(node)
-        node.body = [*ast.parse("plt.figure(); print(MINE_IS)").body, *node.body]
-        return node
-
-    def visit_Return(self, node):
-        if node.value is not None:
-            node.value = ast.parse(f"passed_on({ast.unparse(node.value)})", mode="eval").body
-        return node
-
-
-def careless(number):
-    """All right, as people write: added cells, a stub left, magics, split cells, no ids."""
-    cells, first, wanted = [], True, []
-    for cell in plan(number).cells:
-        if cell.kind != "code":
-            cells.append(("", cell.kind, cell.source))
-        elif not cell.wanted:
-            more = "\nimport math, time\nimport matplotlib.pyplot as plt\n%matplotlib inline\n"
-            cells.append(("", "code", cell.source + (more if first else "")))
-            if first:
-                cells.append(("", "code", "MINE_IS = math.sqrt(4)\nimport numpy.linalg as la"))
-                cells.append(("", "code", "!pip install nothing\nname = input('Who?')"))
-            first = False
-        else:
-            tree = ast.fix_missing_locations(Careless().visit(ast.parse(cell.solution)))
-            parts = [ast.unparse(node) for node in tree.body]
-            wanted.append(cell)
-            if len(wanted) % 2:  # the stub is left, and the answer stands below it
-                cells.append(("", "code", cell.source))
-            parts = [f"%%time\n{part}" if i == 0 else part for i, part in enumerate(parts)]
-            cells += [("", "code", part) for part in parts]
-            cells.append(("", "code", "plt.plot([1])\nloss = not_there(3)\nhw.check(1)"))
-    # the helper stands in the middle, between the tasks
-    middle = len(cells) // 2
-    helper = "def passed_on(x):\n    assert MINE_IS == 2\n    return x"
-    return [*cells[:middle], ("", "code", helper), *cells[middle:]]
+@pytest.mark.parametrize("number", HOMEWORK)
+def test_a_right_notebook_has_all_points_however_it_is_written(number, here):
+    result = graded(number, careless(plan(number)), here)
+    assert not lost(result)
+    assert not result.remarks
 
 
 @pytest.mark.parametrize("number", HOMEWORK)
-def test_a_right_notebook_has_all_points_however_it_is_written(number, here):
-    result = graded(number, careless(number), here)
-    assert not lost(result)
-    assert not result.remarks
+def test_a_magic_or_a_print_in_a_handed_out_cell_costs_nothing(number, here):
+    cells = [
+        (name, kind, f"%matplotlib inline\n{source}\nprint(1)" if kind == "code" else source)
+        for name, kind, source in solved(number)
+    ]
+    result = graded(number, cells, here)
+    assert not lost(result) and not result.remarks
+
+
+@pytest.mark.parametrize(
+    ("number", "task", "code"),
+    [pytest.param(n, t, c, id=f"{n}-{t}-{what}") for n, t, what, c in UNUSUAL],
+)
+def test_an_unusual_answer_has_all_points(number, task, code, here):
+    cells = [
+        (c.id, c.kind, code if c.wanted and c.kind == "code" and c.task == task else c.source)
+        for c in solved_plan(number)
+    ]
+    assert not lost(graded(number, cells, here, task))
+
+
+def solved_plan(number):
+    """The cells of the plan, in which all tasks are solved."""
+    return [
+        replace(c, source=c.solution) if c.wanted and c.kind == "code" else c
+        for c in plan(number).cells
+    ]
 
 
 @pytest.mark.parametrize("number", HOMEWORK)
@@ -171,6 +165,16 @@ def test_answers_in_float32_are_right(here):
     assert not lost(graded("hw04", cells, here, 1))
 
 
+def test_the_page_names_the_reason_why_a_function_is_missing(here):
+    code = "try:\n    limit = 1 / 0\nexcept NameError:\n    pass\nweights = [limit]\n"
+    cells = [
+        (c.id, c.kind, code if c.wanted and c.kind == "code" and c.task == 2 else c.source)
+        for c in solved_plan("hw02")
+    ]
+    (first, *_) = graded("hw02", cells, here, 2).outcomes
+    assert "ZeroDivisionError" in first.text and "Did you run the cell" not in first.text
+
+
 def test_what_a_sample_does_is_in_no_feedback(here):
     """An error inside of an earlier task's solution shows the student's line, not the sample's."""
     code = "def masked_attention(Q, K, V, mask):\n    return softmax('no numbers')\n"
@@ -185,11 +189,20 @@ def test_what_a_sample_does_is_in_no_feedback(here):
 # --- no points without an answer
 
 
+# parts that some of these ways answer themselves, as they have to, to reach the others
+RIGHT_ANYWAY = {
+    ("hw04", 2): (),
+    ("hw00", 8): ("the value",),
+    ("hw07", 4): ("the right words",),
+}
+WAYS = [(*row, RIGHT_ANYWAY.get(row[:2], ())) for row in FREE] + READ
+
+
 @pytest.mark.parametrize(
-    ("number", "task", "code"),
-    [pytest.param(n, t, c, id=f"{n}-{t}-{why}") for n, t, why, c in FREE],
+    ("number", "task", "code", "allowed"),
+    [pytest.param(n, t, c, a, id=f"{n}-{t}-{why}") for n, t, why, c, a in WAYS],
 )
-def test_nothing_is_had_for_nothing(number, task, code, here):
+def test_nothing_is_had_for_nothing(number, task, code, allowed, here):
     cells, there = [], False
     for cell in plan(number).cells:
         source = cell.solution if cell.wanted and cell.kind == "code" else cell.source
@@ -198,7 +211,6 @@ def test_nothing_is_had_for_nothing(number, task, code, here):
         cells.append((cell.id, cell.kind, source))
     result = graded(number, cells, here, task)
     free = [o.title for o in result.outcomes if o.right]
-    allowed = RIGHT_ANYWAY.get((number, task), ())
     assert there and not set(free) - set(allowed), result.outcomes
 
 
@@ -229,12 +241,45 @@ def test_most_of_these_ways_lead_to_points_where_nothing_is_closed():
     assert free > 70 and len(FREE) > 100
 
 
-# parts that the code above answers itself, as it has to, to reach the others
-RIGHT_ANYWAY = {
-    ("hw04", 2): (),
-    ("hw00", 8): ("the value",),
-    ("hw07", 4): ("the right words",),
-}
+@functools.cache
+def sample_names(number):
+    """The names of a notebook in which all tasks are solved."""
+    names = execute.namespace()
+    for cell in plan(number).cells:
+        if cell.kind == "code":
+            source = cell.solution if cell.wanted else definitions(cell.source)
+            with contextlib.suppress(execute.CellError):
+                one = {"id": cell.id, "source": source, "cell_type": "code", "metadata": {}}
+                execute.execute(one, names)
+    return names
+
+
+class Known(checks.LocalStudent):
+    """A student who knows the answers to what is asked without the grader's secret."""
+
+    def __init__(self, names):
+        super().__init__(names)
+        self.answers = {}
+
+    def _ask(self, function, inputs):
+        place = str((function.__name__, inputs))
+        if self.answers is not None and place not in self.answers:
+            self.answers[place] = super()._ask(function, inputs)
+        return self.answers[place]
+
+
+def all_tasks():
+    return [(number, task) for number in HOMEWORK for task in plan(number).homework.tasks]
+
+
+@pytest.mark.parametrize(("number", "task"), all_tasks())
+def test_answers_that_are_looked_up_are_right_only_where_nothing_is_hidden(number, task):
+    student, parts = Known(sample_names(number)), plan(number).homework.of(task)
+    with np.printoptions(precision=17, threshold=10**7):
+        assert all(attempt(part, student, hidden=True).right for part in parts)
+        student.names = {}
+        right = [p.title for p in parts if attempt(p, student, hidden=True, secret=SECRET).right]
+    assert set(right) <= {part.title for part in parts if not part.hidden}
 
 
 BELLS = {

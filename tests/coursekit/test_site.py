@@ -223,6 +223,20 @@ def test_a_lecture_offers_its_handout_as_pdf(students, kind, tmp_path, monkeypat
     assert ways["Handout (PDF)"] == f"decks/{lecture.name}_{kind}.pdf"
 
 
+def test_who_waits_for_the_handouts_sees_how_far_they_are(tmp_path, monkeypatch, capsys):
+    def prints(document, notes, folder):
+        (folder / "x.html").write_text("")
+        return folder / "x.pdf"
+
+    monkeypatch.setattr(build.handout, "find_browser", lambda: "a browser")
+    monkeypatch.setattr(build.handout, "build_handout", prints)
+    documents = project.lectures(ROOT)[:2]
+    build.write_handouts(documents, tmp_path)
+    names = [document.name for document in documents]
+    said = capsys.readouterr().out
+    assert said == f"handout 1 of 2: {names[0]}\nhandout 2 of 2: {names[1]}\n"
+
+
 def test_without_a_browser_the_site_says_so_and_has_no_link(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(handout, "find_browser", lambda: None)
     lecture = project.find(ROOT, "03")

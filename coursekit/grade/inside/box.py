@@ -7,7 +7,9 @@ task names. `constructs.refused` has checked the code before, so no attribute le
 
 import ast
 import builtins
+import dataclasses
 import importlib
+import numbers
 import types
 
 import numpy as np
@@ -75,7 +77,7 @@ MODULES = {  # These names of Python and NumPy can be imported by a student's co
     "typing": """Any Callable Dict Generator Iterable Iterator List Literal Mapping Optional
         Sequence Set Tuple TypeVar Union""".split(),
 }
-NOT_OF = {"operator": {"attrgetter", "call", "methodcaller"}}
+NOT_OF = {"operator": {"attrgetter", "call", "methodcaller"}, "collections": {"UserString"}}
 # these draw, print or measure, and nothing reads the result, so they do nothing
 SILENT = {
     "IPython",
@@ -94,20 +96,33 @@ SILENT = {
 # attributes of a Tensor that NumPy's arrays do not have
 TENSOR = set(
     """backward bmm bool cat chunk clamp clone contiguous cpu data detach device dim double eq
-    expand expand_as flatten float grad grad_fn gt half int is_leaf item long lt mT masked_fill mm
+    expand expand_as flatten float grad gt half int is_leaf item long lt mT masked_fill mm
     mul mv ndimension neg nelement numel numpy permute requires_grad requires_grad_ reshape_as
     retain_grad size sub div pow t to type type_as unbind unsqueeze view""".split()
 )
 DERIVED = "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sin cos tan arcsinh arccosh arctanh"
 COUNTED = [*DERIVED.split(), "arcsin", "arccos", "arctan", "power", "pow", "float_power", "sqrt"]
 COUNTED += ["logaddexp", "logaddexp2", "ldexp", "sinc", "i0", "cbrt"]
+COUNTED += ["acos", "acosh", "asin", "asinh", "atan", "atanh", "erf", "erfc", "gamma", "lgamma"]
 # these modules have distributions or big numbers with an exp that is not counted
-NOT_BY_HAND = {"cmath", "decimal", "numpy.fft", "numpy.random", "random", "statistics"}
-NO_WAY_ROUND = {"geomspace", "logspace", "vectorize", "frompyfunc", "emath", "kaiser", "longdouble"}
+NOT_BY_HAND = {"cmath", "decimal", "fractions", "numpy.fft", "numpy.random", "random", "statistics"}
+NO_WAY_ROUND = {"geomspace", "logspace", "vectorize", "frompyfunc", "emath", "kaiser"}
+# these make complex numbers, or take them apart
+NO_WAY_ROUND |= {"angle", "imag", "iscomplex", "real", "real_if_close", "roots", "vander"}
+WIDE = {"longdouble", "clongdouble", "cdouble", "csingle", "object_"}  # other kinds of numbers
 
 
 # these attributes of a Tensor belong to the engine, which tasks by hand must not use
 ENGINE = {"backward", "grad", "grad_fn", "requires_grad", "requires_grad_"}
+# these take a complex number apart, or compute without an operator, which would be checked
+PARTS = {"conj", "conjugate", "imag", "real", "view", "as_integer_ratio"}
+PARTS |= {
+    f"__{way}{name}__"
+    for name in "add and divmod floordiv matmul mod mul or pow sub truediv xor".split()
+    for way in ("", "r", "i")
+}
+# attributes of the engine's objects that students may set
+SETTABLE = {"data", "grad", "requires_grad"}
 
 
 class Count:
@@ -229,16 +244,19 @@ class Box:
             values |= {"__version__": np.__version__, "seterr": lambda **options: {}}
         if name == "time":
             values["sleep"] = nothing
-        if self.by_hand and name in ("numpy", "math"):
+        values |= {n: MADE_SAFE[n] for n in values if n in MADE_SAFE and name in SAFE_OF}
+        if self.by_hand and name in ("numpy", "numpy.linalg", "math", "operator"):
             self._count(values)
         return self._names(name, values)
 
     def _count(self, values):
-        for name in [n for n in values if "complex" in n or n in NO_WAY_ROUND]:
+        for name in [n for n in values if "complex" in n or n in NO_WAY_ROUND | WIDE]:
             del values[name]
-        for name in COUNTED:
-            if name in values:
-                values[name] = counted(values[name])
+        for name, value in values.items():
+            if name.strip("_") in COUNTED or name == "ipow":
+                values[name] = counted(value)
+            elif callable(value) and not isinstance(value, type):
+                values[name] = plain_numbers(value)
 
     def _names(self, name, values):
         def look(attribute):
@@ -274,7 +292,7 @@ class Box:
 
     def refuses(self, attribute):
         """Return whether an attribute is forbidden for the student's code."""
-        return is_refused(attribute) or (self.by_hand and attribute in ENGINE)
+        return is_refused(attribute) or (self.by_hand and attribute in ENGINE | PARTS)
 
     # --- builtins
 
@@ -288,12 +306,14 @@ class Box:
             names.pop(name, None)
         if self.by_hand:
             names.pop("complex")
+            names |= {"sum": plain_numbers(sum), "divmod": plain_numbers(divmod)}
         return names | {
+            "__build_class__": build_class,
             "__import__": self._import,
             "__name__": "__main__",
             "getattr": safe(getattr, self.refuses),
             "hasattr": safe(hasattr, self.refuses),
-            "setattr": safe(setattr, self.refuses),
+            "setattr": safe(lambda value, *rest: setattr(own(value, rest[0]), *rest), self.refuses),
             "type": kind_of,
             "print": nothing,
             "display": nothing,
@@ -302,6 +322,9 @@ class Box:
             "*power": self.power,
             "*format": formatter,
             "*kind": kind_of,
+            "*own": own,
+            "*plain": plain_number,
+            "*cast": lambda value: plain_numbers(value.astype),
         }
 
     def _import(self, name, globals=None, locals=None, fromlist=(), level=0):
@@ -322,7 +345,7 @@ class Box:
             whole = isinstance(b, int) or (isinstance(b, float) and b in plain)
             if not whole:
                 Count.numbers += np.size(result)
-            _no_complex(result)
+            plain_number(result)
         return result
 
     # --- running
@@ -338,8 +361,10 @@ class Box:
                 )
             if isinstance(node, ast.Attribute) and node.attr in ENGINE:
                 raise Forbidden(f"you use .{node.attr}, which this task asks you to write yourself")
+            if isinstance(node, ast.Attribute) and node.attr in PARTS:
+                raise Forbidden(f"you use .{node.attr}, but the derivative must be derived by hand")
         names["__builtins__"] = self.builtins
-        tree = ast.fix_missing_locations(Rewrite().visit(tree))
+        tree = ast.fix_missing_locations(Rewrite(self.by_hand).visit(tree))
         exec(compile(tree, where, "exec"), names)
 
 
@@ -365,29 +390,42 @@ def _complex_literal(node):
 
 
 class Rewrite(ast.NodeTransformer):
-    """Replace powers and str.format by our functions, whose names no student can write."""
+    """Replace powers, str.format and the like by our functions, whose names no student can write.
+
+    In a task by hand, the result of every operator is checked too.
+    """
+
+    def __init__(self, by_hand=False):
+        self.by_hand = by_hand
 
     def visit_BinOp(self, node):
         self.generic_visit(node)
         if isinstance(node.op, ast.Pow):
             return _call(node, "*power", node.left, node.right)
-        return node
+        return _call(node, "*plain", node) if self.by_hand else node
 
     def visit_AugAssign(self, node):
-        self.generic_visit(node)
         if not isinstance(node.op, ast.Pow):
+            self.generic_visit(node)
+            if self.by_hand:
+                node.value = _call(node.value, "*plain", node.value)
             return node
         text = ast.unparse(node.target)
-        read = Rewrite().visit(ast.parse(text, mode="eval").body)
+        self.generic_visit(node)
+        read = self.visit(ast.parse(text, mode="eval").body)
         value = _call(node, "*power", read, node.value)
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_Attribute(self, node):
         self.generic_visit(node)
-        if node.attr == "__class__":
+        if isinstance(node.ctx, ast.Store | ast.Del):
+            node.value = _call(node, "*own", node.value, ast.Constant(node.attr))
+        elif node.attr == "__class__":
             return _call(node, "*kind", node.value)
-        if node.attr in ("format", "format_map") and isinstance(node.ctx, ast.Load):
+        elif node.attr in ("format", "format_map"):
             return _call(node, "*format", node.value, ast.Constant(node.attr))
+        elif node.attr == "astype" and self.by_hand:
+            return _call(node, "*cast", node.value)
         return node
 
 
@@ -495,16 +533,102 @@ def counted(function):
     def same(*given, **options):
         result = function(*given, **options)
         Count.numbers += np.size(result)
-        _no_complex(result)
-        return result
+        return plain_number(result)
 
     same.__name__ = getattr(function, "__name__", "function")
     return same
 
 
-def _no_complex(result):
-    if isinstance(result, complex) or getattr(getattr(result, "dtype", None), "kind", "") == "c":
+def plain_numbers(function):
+    """Return the function, which raises Forbidden if a result is not made of plain numbers."""
+
+    def same(*given, **options):
+        return plain_number(function(*given, **options))
+
+    same.__name__ = getattr(function, "__name__", "function")
+    for way in ("accumulate", "at", "outer", "reduce", "reduceat"):
+        if isinstance(function, np.ufunc):
+            setattr(same, way, plain_numbers(getattr(function, way)))
+    return same
+
+
+def plain_number(result):
+    """Return a result, unless it is complex or has more digits than a float.
+
+    Such numbers turn differences into derivatives that are as exact as a formula.
+    """
+    kind = getattr(getattr(result, "dtype", None), "kind", "")
+    exact = isinstance(result, numbers.Number) and not isinstance(result, float | np.generic)
+    if kind == "c" or (exact and isinstance(result, complex)):
         raise Forbidden("you use complex numbers, but the derivative must be derived by hand")
+    large = exact and (not isinstance(result, int) or result.bit_length() > 64)
+    if kind == "O" or large or getattr(result, "dtype", None) == WIDEST != np.float64:
+        raise Forbidden(
+            "you use numbers with more digits than a float has, but the derivative must be derived "
+            "by hand"
+        )
+    return result
+
+
+WIDEST = np.dtype(np.longdouble)
+
+
+# --- objects of the library stay as they are
+
+
+def own(value, attribute):
+    """Return a value whose attribute a student's code sets, unless it belongs to the library."""
+    kind = value if isinstance(value, type) else type(value)
+    module = str(getattr(kind, "__module__", "")).split(".")
+    if kind in (types.FunctionType, types.BuiltinFunctionType):
+        module = str(getattr(value, "__module__", "")).split(".")
+    part_of_engine = module[:2] == ["tinyattn", "engine"] and attribute not in SETTABLE
+    library = isinstance(value, type) or kind is types.FunctionType
+    if part_of_engine or (library and module[0] in ("box", "numpy", "tinyattn")):
+        raise Forbidden(f"you set .{attribute} of something that belongs to the library")
+    return value
+
+
+def build_class(body, name, *bases, **options):
+    """Make a class of the student, which must not be a kind of Tensor."""
+    from tinyattn import Tensor
+
+    if any(isinstance(base, type) and issubclass(base, Tensor) for base in bases):
+        raise Forbidden("you make a class from Tensor, whose gradients the checks rely on")
+    return builtins.__build_class__(body, name, *bases, **options)
+
+
+def wraps(wrapped, **options):
+    """Return functools.wraps(wrapped), which copies the name and the docstring only."""
+
+    def give(function):
+        for name in ("__name__", "__doc__"):
+            if hasattr(wrapped, name):
+                setattr(own(function, name), name, getattr(wrapped, name))
+        return function
+
+    return give
+
+
+def dataclass(kind=None, /, **options):
+    """Return dataclasses.dataclass for a class of the student's own."""
+    if kind is None:
+        return lambda kind: dataclass(kind, **options)
+    return dataclasses.dataclass(own(kind, "__init__"), **options)
+
+
+def as_strided(x, shape=None, strides=None, **options):
+    """Return NumPy's view, which must not read beyond the array."""
+    x = np.asarray(x)
+    view = np.lib.stride_tricks.as_strided(x, shape, strides, **options)
+    (low, high), (first, last) = map(np.lib.array_utils.byte_bounds, (x, view))
+    if first < low or last > high:
+        raise ValueError("as_strided: the shape and the strides read beyond the end of the array")
+    return view
+
+
+MADE_SAFE = {"wraps": wraps, "dataclass": dataclass, "as_strided": as_strided}
+SAFE_OF = {"functools", "dataclasses", "numpy.lib.stride_tricks"}
 
 
 def close_tensor():

@@ -90,6 +90,16 @@ SHAPES = [
 MORE_SHAPES = [((3, 1, 2), (4, 3, 5, 2)), ((1,), (4, 6)), ((1, 4), (3, 1, 2, 4)), ((2, 1), (2, 1))]
 
 
+def some_shapes(case):
+    """Six pairs of shapes: of a large one, the first axes are missing, and others have length 1."""
+    found = []
+    for _ in range(6):
+        large = [int(n) for n in case.rng.integers(1, 5, case.rng.integers(1, 5))]
+        kept = large[case.rng.integers(0, len(large) + 1) :]
+        found.append((tuple(n if case.rng.random() < 0.5 else 1 for n in kept), tuple(large)))
+    return found
+
+
 def summed(g, shape):
     """The same sum, by a loop over all numbers of g."""
     found = np.zeros(shape)
@@ -122,7 +132,7 @@ def _list(axes):
 
 @homework.part(3, "sums over copies")
 def sum_to(student, case):
-    for small, large in SHAPES if case.number == 0 else MORE_SHAPES:
+    for small, large in SHAPES if case.number == 0 else MORE_SHAPES + some_shapes(case):
         g = case.normal(*large)
         what = f"g of shape {large}, to be summed to {small}"
         came = array_of(student.sum_to(g, small, hint=what))
@@ -400,11 +410,9 @@ DESCEND = (
 
 
 def _descend(student, case, times):
-    start, idle, step = (
-        np.array([1.0, -2.0]) + case.number,
-        np.array([5.0]),
-        0.25 / (1 + case.number),
-    )
+    start, idle, step = np.array([1.0, -2.0]), np.array([5.0]), 0.25
+    if case.number:
+        start, step = start + case.normal(2), float(case.rng.uniform(0.05, 0.25))
     w, other, grad = student.ask(descended, start, idle, step, times, hint=DESCEND)
     return start, step, array_of(w), array_of(other), grad
 

@@ -204,8 +204,9 @@ def _most(given):
 def gradient_by_c(student, case):
     given, _, by_c = _backward(student, case)
     slips = {name: rc[1] for name, rc in known_rules(*given).items()}
-    judge(by_c, by_differences(*given)[1], slips, what="gradient for c", rtol=1e-5, atol=1e-7)
-    judge(by_c, rule_of(*given)[1], what="gradient for c", **EXACT)
+    if case.number == 0:  # in the others, differences are not exact enough
+        judge(by_c, by_differences(*given)[1], slips, what="gradient for c", rtol=1e-5, atol=1e-7)
+    judge(by_c, rule_of(*given)[1], slips, what="gradient for c", **EXACT)
     by_formula(student, _most(given))
 
 
@@ -221,10 +222,11 @@ def block_part(k, name):
         )
         block = slice(k * c.shape[1], (k + 1) * c.shape[1])
         slips = {slip: rc[0][:, block] for slip, rc in known_rules(*given).items()}
-        right = by_differences(*given)[0][:, block]
         what = f"gradient for s, block {name}"
-        judge(by_s[:, block], right, slips, what=what, rtol=1e-5, atol=1e-7)
-        judge(by_s[:, block], rule_of(*given)[0][:, block], what=what, **EXACT)
+        if case.number == 0:
+            right = by_differences(*given)[0][:, block]
+            judge(by_s[:, block], right, slips, what=what, rtol=1e-5, atol=1e-7)
+        judge(by_s[:, block], rule_of(*given)[0][:, block], slips, what=what, **EXACT)
         by_formula(student, _most(given))
 
     return part
@@ -265,6 +267,8 @@ def the_reach(student, case):
     H = case.size(4, 2, 6)
     W = case.normal(H, H)
     a = case.rng.uniform(-0.9, 0.9, size=(case.size(6, 3, 9), H))
+    if case.number:  # so flat that differences of the RNN are wrong
+        a = np.sign(a) * (1 - 1e-5 * np.abs(a))
     came = array_of(student.reach(W, a, hint="W is [H, H] and a is [T + 1, H]."))
     expect(
         came.shape != (len(a) - 1,),
@@ -286,7 +290,10 @@ def the_reach(student, case):
         "with the norm of the last matrix only, not of the product": reach_of(W, a, order="one"),
         "in reverse order: m = 0 comes first": reach_of(W, a)[::-1],
     }
-    judge(came, by_running(W, a), mistakes, what="the reach", rtol=1e-5, atol=1e-7)
+    if case.number == 0:
+        judge(came, by_running(W, a), mistakes, what="the reach", rtol=1e-5, atol=1e-7)
+    judge(came, reach_of(W, a), mistakes, what="the reach", **EXACT)
+    by_formula(student, 10 * a.size)
 
 
 # --- task 4

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from tinyattn.course.checks.judging import Diagnosis, Homework, judge, judge_gradients
+from tinyattn.course.checks.judging import (
+    Diagnosis,
+    Homework,
+    judge,
+    judge_gradients,
+    without_loops,
+)
 
 homework = Homework("hw03")
 homework.allow(5, "tinyattn.functional.softmax")
@@ -24,6 +30,12 @@ def table(N, k, stride=1, padding=0, dilation=1):
 
 SHOWN = [(5, 3, 1, 0, 1), (5, 3, 1, 1, 1), (9, 3, 2, 1, 1), (6, 2, 2, 0, 1), (9, 3, 1, 2, 2)]
 SECRET = [(8, 3, 3, 1, 2), (10, 4, 2, 3, 2), (7, 1, 1, 0, 1), (6, 2, 1, 0, 3)]
+
+
+def some_sizes(case):
+    """Four more sizes, in which at least one window fits."""
+    sizes = [tuple(int(n) for n in case.rng.integers(1, 4, 4)) for _ in range(4)]
+    return [(d * (k - 1) + case.size(0, 2, 6), k, s, p, d) for k, s, p, d in sizes]
 
 
 def wrong_tables(N, k, stride, padding, dilation):
@@ -67,7 +79,7 @@ def wrong_tables(N, k, stride, padding, dilation):
 
 @homework.part(1, "the table", hidden=(1,))
 def neighbours(student, case):
-    for sizes in SHOWN if case.number == 0 else SECRET:
+    for sizes in SHOWN if case.number == 0 else SECRET + some_sizes(case):
         what = "N={}, k={}, stride={}, padding={}, dilation={}".format(*sizes)
         came = student.neighbours(*sizes, hint="I is [P, k]: row i is the window of output i.")
         judge(came, table(*sizes), wrong_tables(*sizes), what=what)
@@ -192,6 +204,9 @@ def conv_einsum(student, case):
     given = words(case)
     came = student.conv_einsum(*given, hint=LETTERS)
     judge(came, convolution(*given), wrong_convolutions(*given))
+    x, w, b, I = given
+    twice = np.concatenate([x, x]), w, b, np.concatenate([I, I])
+    without_loops(student, "conv_einsum", given, twice)
 
 
 @homework.part(3, "gradient")
@@ -352,6 +367,10 @@ def attention_einsum(student, case):
         v.sum(axis=0), v.shape
     )
     judge(student.attention_einsum(*given, wh, hint=EINSUM), a @ v, mistakes)
+    x, *others = given
+    without_loops(
+        student, "attention_einsum", (x, *others, wh), (np.concatenate([x, x]), *others, wh)
+    )
 
 
 @homework.part(5, "gradient")

@@ -252,13 +252,13 @@ def loss(student, case):
 # --- task 4
 
 
-def written(its, sentence, max_len):
-    """The output of `write` for a stub of a model that writes the source backwards."""
+def written(its, sentence, max_len, said):
+    """The output of `write` for a stub of a model that knows what it says, and then STOP."""
     import numpy as np
 
     import tinyattn as ta
 
-    class Backwards:
+    class Stub:
         calls = 0
 
         def __call__(self, src, tgt):
@@ -268,14 +268,14 @@ def written(its, sentence, max_len):
             self.calls += 1
             if self.calls > 60:
                 raise ValueError("your loop never ends. Stop at STOP, or after max_len tokens")
-            answer = [*src[0][src[0] != 0][::-1], 2, *[3] * 70]
+            answer = [*said, 2, *[3] * 70]
             logits = np.zeros((1, tgt.shape[1], 12))
             for t in range(tgt.shape[1]):
                 right_so_far = list(tgt[0, 1 : t + 1]) == answer[:t]
                 logits[0, t, answer[t] if right_so_far else 3] = 1
             return ta.tensor(logits)
 
-    return its.write(Backwards(), sentence, max_len)
+    return its.write(Stub(), sentence, max_len)
 
 
 def a_sentence(case):
@@ -285,11 +285,18 @@ def a_sentence(case):
     return np.array([[*case.rng.integers(4, 12, n), PAD]])
 
 
+def what_it_says(case, sentence):
+    """The sentence backwards; in the hidden cases another one, which the model alone knows."""
+    if case.number == 0:
+        return sentence[0][sentence[0] != PAD][::-1].tolist()
+    return case.rng.integers(3, 12, case.size(4, 3, 8)).tolist()
+
+
 @homework.part(4, "until STOP")
 def write(student, case):
     sentence = a_sentence(case)
-    came = student.ask(written, sentence, 10)
-    right = sentence[0][sentence[0] != PAD][::-1].tolist()
+    right = what_it_says(case, sentence)
+    came = student.ask(written, sentence, 10, right)
     expect(came != [], "write: the list is empty. Did you append each token to `said`?")
     expect(isinstance(came, list), f"write: return a list, not a {type(came).__name__}")
     expect(STOP not in came, f"write: STOP must not be in the result, but yours is {came}")
@@ -304,8 +311,8 @@ def write(student, case):
 @homework.part(4, "until max_len")
 def write_short(student, case):
     sentence = a_sentence(case)
-    right = sentence[0][sentence[0] != PAD][::-1].tolist()[:2]
-    came = student.ask(written, sentence, 2)
+    said = what_it_says(case, sentence)
+    right, came = said[:2], student.ask(written, sentence, 2, said)
     expect(
         isinstance(came, list) and len(came) == 2,
         f"write: with max_len=2 expected 2 tokens, yours is {came}",
@@ -470,10 +477,11 @@ def translator(student, case):
 # --- task 6
 
 
-def seen(its, name, fault, sign, cases):
+def seen(its, name, fault, sign, cases, c):
     """Return the result of a student's test for a model with one fault, and if inputs were kept.
 
-    cases: a list of (src, tgt). Returns a list of (answer, src, tgt) after the test.
+    cases: a list of (src, tgt); c: three constants of the model. Returns a list of
+    (answer, src, tgt) after the test.
     """
     import numpy as np
 
@@ -484,13 +492,14 @@ def seen(its, name, fault, sign, cases):
 
         def __call__(self, src, tgt):
             src, tgt = np.asarray(src), np.asarray(tgt)
-            y = np.cumsum(tgt, axis=1) + 0.01 * (src @ np.arange(1, src.shape[1] + 1))[:, None]
+            y = 0.01 * c[1] * (src @ np.arange(1, src.shape[1] + 1))[:, None]
+            y = y + c[0] * np.cumsum(tgt, axis=1)
             if fault == "future":
-                y = y + 0.1 * tgt[:, -1:]
+                y = y + 0.1 * c[2] * tgt[:, -1:]
             if fault == "padding":
-                y = y + 0.1 * (src == 0).sum(axis=1, keepdims=True)
+                y = y + 0.1 * c[2] * (src == 0).sum(axis=1, keepdims=True)
             if fault == "neighbours":
-                y = y + 0.1 * tgt[:1, :1] * src[0].sum()
+                y = y + 0.1 * c[2] * tgt[:1, :1] * src[0].sum()
             return ta.tensor(sign * np.stack([y, y / 2], axis=2))
 
     return [(getattr(its, name)(Faulty(), src, tgt), src, tgt) for src, tgt in cases]
@@ -505,20 +514,21 @@ def sees(name):
         src = np.where(np.arange(S) < case.rng.integers(2, S + 1, (B, 1)), 1, 0)
         src = src * (3 + np.arange(B * S).reshape(B, S) % 9)
         tgt = 3 + case.rng.permutation(B * T).reshape(B, T) % 9
+        c = case.rng.uniform(0.5, 2, 3) if case.number else np.ones(3)
         for fault in ("none", *FAULTS):
             for sign in (1, -1):  # a logit may rise or fall
-                (came,) = _asked(student, name, fault, sign, [(src, tgt)])
-                _what_it_says(name, fault, came, largest_change(name, src, tgt))
+                (came,) = _asked(student, name, fault, sign, [(src, tgt)], c)
+                _what_it_says(name, fault, came, largest_change(name, src, tgt, c[2]))
         if name == "future":
-            _every_last_token(student, src[:1], tgt[:1])
+            _every_last_token(student, src[:1], tgt[:1], c)
 
     return part
 
 
-def _asked(student, name, fault, sign, cases):
+def _asked(student, name, fault, sign, cases, c):
     """The numbers that the test returns for these cases."""
     hint = "Check the axes: logits are [B, T, V]."
-    found = student.ask(seen, f"sees_{name}", fault, sign, cases, hint=hint)
+    found = student.ask(seen, f"sees_{name}", fault, sign, cases, c, hint=hint)
     numbers = []
     for (came, *after), before in zip(found, cases, strict=True):
         expect(came is not None, f"sees_{name}: is the `return` missing?", NO_RETURN)
@@ -531,22 +541,22 @@ def _asked(student, name, fault, sign, cases):
     return numbers
 
 
-def largest_change(name, src, tgt):
+def largest_change(name, src, tgt, c):
     """Return the correct answer for the model with this fault. None: it depends on the student."""
     if name == "padding":
-        return 0.1 * 2
+        return 0.1 * c * 2
     if name == "neighbours":
-        own = 0.1 * tgt[:, 0] * src.sum(axis=1)
+        own = 0.1 * c * tgt[:, 0] * src.sum(axis=1)
         return np.abs(own - own[0]).max()
     return None
 
 
-def _every_last_token(student, src, tgt):
+def _every_last_token(student, src, tgt, c):
     """Whatever the last token is, sees_future must really change it."""
     ends = [(src, np.append(tgt[:, :-1], [[last]], axis=1)) for last in range(3, 12)]
     for sign in (1, -1):
         for (_, end), came in zip(
-            ends, _asked(student, "future", "future", sign, ends), strict=True
+            ends, _asked(student, "future", "future", sign, ends, c), strict=True
         ):
             expect(
                 came > 1e-3,

@@ -57,20 +57,25 @@ def k_words(student, case):
 
 @homework.part(1, "equal scores, and large k")
 def equal_scores(student, case):
-    ties = np.array([1.0, 3.0, 3.0, 3.0]) + case.number
+    ties = np.array([1.0, 3.0, 3.0, 3.0])
+    if case.number:
+        ties = np.repeat([1.0, 3.0], [case.size(1, 1, 4), case.size(3, 3, 5)]) + case.normal(1)
+        ties = case.rng.permutation(ties)
     came = array_of(_call(student, "top_k", ties, 2, 1.0))
+    same = np.flatnonzero(ties == ties.max())
+
+    def alike(*stay):
+        return np.isin(np.arange(len(ties)), stay) / len(stay)
+
     mistakes = {
-        "when words with higher indices stay: among equal scores, keep lower indices": [
-            0,
-            0,
-            0.5,
-            0.5,
-        ],
-        "when the first and the last of them stay": [0, 0.5, 0, 0.5],
+        "when words with higher indices stay: among equal scores, keep lower indices": alike(
+            *same[-2:]
+        ),
+        "when the first and the last of them stay": alike(same[0], same[-1]),
         "when all equal scores stay: exactly 2 words must stay, and a comparison with the k-th "
-        "score keeps more": [0, 1 / 3, 1 / 3, 1 / 3],
+        "score keeps more": alike(*same),
     }
-    judge(came, np.array([0, 0.5, 0.5, 0]), mistakes, what="top_k of [1, 3, 3, 3]")
+    judge(came, alike(*same[:2]), mistakes, what="top_k of scores of which many are equal")
     s = case.normal(5)
     judge(_call(student, "top_k", s, 9, 1.0), softmax(s), what="top_k with k larger than V")
 
@@ -78,41 +83,56 @@ def equal_scores(student, case):
 # --- task 2
 
 
+def likely_words(case):
+    """Probabilities that are exact in binary numbers, and how many words should stay."""
+    if case.number == 0:
+        return np.array([0.125, 0.5, 0.25, 0.0625, 0.0625]), 2
+    while True:
+        parts = case.rng.choice(np.arange(1, 30), 4, replace=False)
+        last = 64 - parts.sum()
+        if last > 0 and last not in parts:
+            return np.append(parts, last) / 64, case.size(2, 2, 3)
+
+
+def largest_of(q, n):
+    """q with only the n largest, scaled to sum to 1."""
+    stay = np.isin(np.arange(len(q)), np.argsort(-q)[:n])
+    return np.where(stay, q, 0) / q[stay].sum()
+
+
 @homework.part(2, "the smallest set")
 def smallest_set(student, case):
-    q = np.array([0.125, 0.5, 0.25, 0.0625, 0.0625])  # exact in binary numbers
-    turn = np.arange(5) if case.number == 0 else case.rng.permutation(5)
-    top = np.isin(np.arange(5), [1, 2])
-    right = np.where(top, q, 0) / 0.75
+    q, n = likely_words(case)
+    reached = np.cumsum(np.sort(q)[::-1])
+    p = 0.6 if case.number == 0 else reached[n - 2 : n].mean()
+    right = largest_of(q, n)
+    up = np.sort(q)
+    unlikely = np.where(q <= up[np.searchsorted(np.cumsum(up), p)], q, 0)
     # first mistakes in the order of the words, then mistakes in the numbers
     mistakes = {
-        "when the order is sorted: word i must keep the index i": np.sort(right[turn])[::-1],
-        "without the word that reaches p: 0.5 alone is less than 0.6": (
-            np.array([0, 1.0, 0, 0, 0])[turn]
-        ),
-        "when what stays is not scaled to sum to 1": np.where(top, q, 0)[turn],
-        "when only words with a probability above p stay": np.zeros(5),
-        "when the unlikely words stay: sort from the likeliest down": (
-            np.array([0.125, 0.5, 0, 0.0625, 0.0625]) / 0.75
-        )[turn],
-        "when all words stay: is the sorting from the likeliest down?": q[turn],
+        "when the order is sorted: word i must keep the index i": np.sort(right)[::-1],
+        "without the word that reaches p: 0.5 alone is less than 0.6": largest_of(q, n - 1),
+        "when what stays is not scaled to sum to 1": np.where(right > 0, q, 0),
+        "when only words with a probability above p stay": np.where(q > p, q, 0),
+        "when the unlikely words stay: sort from the likeliest down": unlikely / unlikely.sum(),
+        "when all words stay: is the sorting from the likeliest down?": q,
     }
-    judge(_call(student, "top_p", q[turn], 0.6), right[turn], mistakes, what="top_p with p = 0.6")
+    judge(_call(student, "top_p", q, p), right, mistakes, what=f"top_p with p = {p:.3g}")
 
 
 @homework.part(2, "at the border")
 def at_the_border(student, case):
-    q = np.array([0.125, 0.5, 0.25, 0.0625, 0.0625])
-    turn = np.arange(5) if case.number == 0 else case.rng.permutation(5)
-    right = np.array([0, 2, 1, 0, 0]) / 3
-    more = np.array([2, 8, 4, 0, 0]) / 14
+    q, n = likely_words(case)
+    border = np.cumsum(np.sort(q)[::-1])[n - 1]
     mistakes = {
-        "with one word too many: 0.5 + 0.25 already reaches p": more[turn],
-        "with one word too few: the word that reaches p belongs to the set": np.eye(5)[1][turn],
+        "with one word too many: 0.5 + 0.25 already reaches p": largest_of(q, n + 1),
+        "with one word too few: the word that reaches p belongs to the set": largest_of(q, n - 1),
     }
-    judge(_call(student, "top_p", q[turn], 0.75), right[turn], mistakes, what="top_p at the border")
-    sure = np.array([0.05, 0.9, 0.05])
-    judge(_call(student, "top_p", sure, 0.3), np.eye(3)[1], what="top_p of one sure word, p = 0.3")
+    came = _call(student, "top_p", q, border)
+    judge(came, largest_of(q, n), mistakes, what="top_p at the border")
+    word = case.size(1, 0, 2)
+    sure, one = np.where(np.arange(3) == word, 0.9, 0.05), np.eye(3)[word]
+    judge(_call(student, "top_p", sure, 0.3), one, what="top_p of one sure word, p = 0.3")
     judge(_call(student, "top_p", q, 1.0), q, what="top_p with p = 1")
 
 
@@ -262,8 +282,11 @@ def pieces(student, case):
 # --- task 4
 
 
-def written(its, prompt, n, V):
-    """The text, and the number of tokens that a model without a network read."""
+def written(its, prompt, n, table):
+    """The text, and the number of tokens that a model without a network read.
+
+    table[i, token] is what a token at position i adds to the number of the next one.
+    """
     import numpy as np
 
     import tinyattn as ta
@@ -281,11 +304,12 @@ def written(its, prompt, n, V):
             if ids.ndim != 2 or len(ids) != 1:
                 raise ValueError(f"the model takes ids [1, T], yours are {ids.shape}")
             seen = [] if cache is None else cache
+            V = table.shape[1]
             logits = np.zeros((1, ids.shape[1], V))
             for t, token in enumerate(ids[0].tolist()):
                 seen.append(token)
-                likeliest = (sum((i + 1) * s for i, s in enumerate(seen)) + len(seen)) % V
-                logits[0, t, likeliest] = 1
+                numbers = [table[i % len(table), s] for i, s in enumerate(seen)]
+                logits[0, t, sum(numbers) % V] = 1
             read.append(ids.shape[1])
             return ta.tensor(logits)
 
@@ -293,21 +317,24 @@ def written(its, prompt, n, V):
     return its.write(model, prompt, n), sum(read)
 
 
-def continued(prompt, n, V):
+def continued(prompt, n, table):
     text = [int(token) for token in prompt]
     for _ in range(n):
-        text.append((sum((i + 1) * s for i, s in enumerate(text)) + len(text)) % V)
+        text.append(int(table[np.arange(len(text)), text].sum()) % table.shape[1])
     return np.array(text)
 
 
 def a_prompt(case):
     V = case.size(11, 7, 13)
-    return case.rng.integers(0, V, case.size(4, 2, 6)), case.size(8, 5, 9), V
+    prompt, n = case.rng.integers(0, V, case.size(4, 2, 6)), case.size(8, 5, 9)
+    table = np.outer(np.arange(1, 41), np.arange(V)) + 1
+    return prompt, n, case.rng.integers(0, V, table.shape) if case.number else table
 
 
-def _write(student, prompt, n, V):
-    came, read = student.ask(written, prompt, n, V, hint="The model takes ids [1, T] and a cache.")
-    right = continued(prompt, n, V)
+def _write(student, prompt, n, table):
+    hint = "The model takes ids [1, T] and a cache."
+    came, read = student.ask(written, prompt, n, table, hint=hint)
+    right = continued(prompt, n, table)
     expect(came is not None, "write: your function returned None. Is the `return` missing?")
     came = array_of(came)
     expect(
@@ -332,15 +359,20 @@ def _write(student, prompt, n, V):
 
 @homework.part(4, "the right words")
 def write(student, case):
-    prompt, n, V = a_prompt(case)
-    _write(student, prompt, n, V)
-    _write(student, prompt, 0, V)
+    prompt, n, table = a_prompt(case)
+    _write(student, prompt, n, table)
+    _write(student, prompt, 0, table)
 
 
 @homework.part(4, "each token is read once")
 def read_once(student, case):
-    prompt, n, V = a_prompt(case)
-    read, most = _write(student, prompt, n, V), len(prompt) + n
+    prompt, n, table = a_prompt(case)
+    read, most = _write(student, prompt, n, table), len(prompt) + n
+    expect(
+        isinstance(read, int) and read >= most - 1,
+        f"write: the words are correct, but the model read only {read} tokens of {most - 1}",
+        "words that the model has not read",
+    )
     expect(
         isinstance(read, int) and read <= most,
         f"write: the words are correct, but the model read {read} tokens. If it reads each token "
@@ -504,6 +536,12 @@ def the_loss(student, case):
         ".numpy() or .item()",
         "without a gradient",
     )
+    before = ids[:, :-1]
+    slope = np.zeros_like(table)
+    np.add.at(
+        slope, before, (softmax(table)[before] - np.eye(len(table))[ids[:, 1:]]) / before.size
+    )
+    judge(grad, slope, what="language_loss, the gradient by the logits")
 
 
 @homework.part(6, "the chain rule")

@@ -426,20 +426,20 @@ def light_curve(case):
     return np.cumsum(case.rng.uniform(0.3, 3, T)), 1 + case.normal(T) ** 2, visible
 
 
-def leaks_of(its, kind, times, m, visible):
+def leaks_of(its, kind, times, m, visible, width, gain):
     """What the student's test says of a model of this kind, and the magnitudes afterwards."""
     import numpy as np
 
     hidden = np.flatnonzero(~visible)
 
     def fair(times, m, visible):
-        far = np.abs(times[:, None] - times[visible])
-        return np.exp(-far) @ m[visible] / np.exp(-far).sum(axis=1)
+        far = np.abs(times[:, None] - times[visible]) / width
+        return gain * np.exp(-far) @ m[visible] / np.exp(-far).sum(axis=1)
 
     def leaking(times, m, visible):
         y = fair(times, m, visible)
         if kind == "itself":
-            y[hidden] = m[hidden]
+            y[hidden] += gain * m[hidden]
         if kind == "one":
             y[hidden[1]] += m[hidden[0]]
         if kind == "a little":
@@ -457,7 +457,8 @@ def leaks_of(its, kind, times, m, visible):
 def ask_leaks(student, kind, case):
     times, m, visible = light_curve(case)
     m[np.flatnonzero(~visible)[:2]] = [(1, 0), (0, 1)][case.number % 2]
-    found, after = student.ask(leaks_of, kind, times, m, visible)
+    width, gain = case.rng.uniform(0.5, 2, 2) if case.number else (1.0, 1.0)
+    found, after = student.ask(leaks_of, kind, times, m, visible, width, gain)
     expect(found is not None, "leaks returned None. Is the `return` missing?", NO_RETURN)
     found = array_of(found)
     expect(
@@ -581,6 +582,10 @@ def no_leak(student, case):
                 f"repaired: the hidden magnitude {t} still changes a prediction",
                 "still leaks",
             )
+    everything = np.ones(len(m), bool)
+    came = student.repaired(times, m, everything)
+    right = near(times, m - m.mean(), True) + m.mean()
+    judge(came, right, what="repaired, where all magnitudes are visible and nothing was wrong")
 
 
 @homework.part(6, "the same formula")

@@ -390,16 +390,18 @@ def memory_on_a_ring(its, N, R, S, a):
 
     import numpy as np
 
+    from tinyattn.course.checks.runner import kept_bytes
     from tinyattn.graph import Graph
 
     ring = Graph(np.arange(N), (np.arange(N) + 1) % N, N)
     h = np.cos(np.arange(3.0 * N)).reshape(N, 3)
-    its.gat_on_edges(h, ring, R, S, a)  # the first call loads what it needs
+    its.gat_on_edges(0 * h, ring, R, S, a)  # the first call loads what it needs
+    kept = kept_bytes(its.gat_on_edges)
     tracemalloc.start()
     y = its.gat_on_edges(h, ring, R, S, a)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return y[:3], peak
+    return y[:3], peak + kept
 
 
 @homework.part(4, "memory", hidden=())

@@ -59,14 +59,16 @@ def charge(student, case):
 
 @homework.part(1, "β = 1")
 def pole(student, case):
-    beta = np.array([1.0, 1 - 1e-7, 0.3])
-    came = array_of(student.charge(beta, 0.1))
+    beta, q_min = np.array([1.0, 1 - 1e-7, 0.3]), 0.1
+    if case.number:
+        beta, q_min = np.append(beta, case.rng.uniform(0.05, 0.95, 3)), case.rng.uniform(0.1, 1)
+    came = array_of(student.charge(beta, q_min))
     expect(
         np.isfinite(came.astype(float)),
         "charge: β = 1 gives infinity. Cut β off at HIGHEST first",
         "infinity at β = 1",
     )
-    judge(came, charges(beta), what="charge for β = 1")
+    judge(came, charges(beta, q_min), what="charge for β = 1")
 
 
 @homework.part(1, "gradient")
@@ -342,16 +344,16 @@ def gradient_by_beta(student, case):
 # --- task 4
 
 
-def counted_factors(its, beta, x, truth, L, which):
+def counted_factors(its, beta, x, truth, L, which, power, centre):
     import numpy as np
 
     def counted(beta, x, truth, L):
         return {
-            "sum": beta.sum(),
-            "mean": beta.mean(),
+            "sum": (beta**power).sum(),
+            "mean": (beta**power).mean(),
             "noise": float((truth < 0).sum()),
-            "far": np.abs(x).sum(),
-            "losses": L.sum(),
+            "far": np.abs(x - centre).sum(),
+            "losses": (L**power).sum(),
         }
 
     return its.factors(counted, beta, x, truth, L, which)
@@ -365,8 +367,10 @@ def factors(student, case):
     given = event(case)
     beta, x, truth, L = given
     everyone = np.ones(len(beta), bool)
+    # the terms of a hidden case are those of no formula that could be known
+    power, centre = case.rng.uniform([0.5, -1], [2, 1]).tolist() if case.number else (1.0, 0.0)
     hint = "terms takes four arrays. Append the rows `which` to each of them."
-    found = _factors_of(student.ask(counted_factors, *given, everyone, hint=hint))
+    found = _factors_of(student.ask(counted_factors, *given, everyone, power, centre, hint=hint))
     short = [n for n in ("far", "losses", "noise", "sum") if np.isclose(found[n], 1)]
     expect(
         not short,
@@ -385,7 +389,8 @@ def factors(student, case):
         f"{found['mean']:.2f}. (A factor 3 means two copies were added.)",
         "not each point twice",
     )
-    found = _factors_of(student.ask(counted_factors, *given, truth < 0, hint=hint))
+    found = _factors_of(student.ask(counted_factors, *given, truth < 0, power, centre, hint=hint))
+    beta, x, L = beta**power, x - centre, L**power
     right = {
         "sum": 1 + beta[truth < 0].sum() / beta.sum(),
         "mean": np.concatenate([beta, beta[truth < 0]]).mean() / beta.mean(),

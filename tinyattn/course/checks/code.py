@@ -23,6 +23,7 @@ OTHER_LANGUAGE = {"bash", "sh", "html", "HTML", "javascript", "js", "latex", "ma
 SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+GIVEN = DEFINITIONS | ast.Import | ast.ImportFrom
 
 
 @dataclass
@@ -96,8 +97,10 @@ def _asks_for_help(text):
 
 
 def code_of(cells, given):
-    """Return the `Code` of cells (index, source), except those in `given`, which were handed
-    out.
+    """Return the `Code` of cells (index, source), except what is in `given`, which was handed out.
+
+    `given` has the texts of trees of whole cells and of their definitions, so a handed-out cell
+    stays one with a magic or a print in it.
     """
     code = Code()
     for place, source in cells:
@@ -111,8 +114,17 @@ def code_of(cells, given):
         if ast.dump(tree) in given:
             continue
         for index, node in enumerate(tree.body):
-            code.statements.append(_statement(place, index, node))
+            if not isinstance(node, GIVEN) or ast.dump(node) not in given:
+                code.statements.append(_statement(place, index, node))
     return code
+
+
+def given_in(source):
+    """Return the texts of the trees of a handed-out cell and of its definitions."""
+    tree = parsed(source)
+    if tree is None:
+        return set()
+    return {ast.dump(tree), *(ast.dump(node) for node in tree.body if isinstance(node, GIVEN))}
 
 
 def parsed(source):
@@ -252,7 +264,7 @@ class HandedOut:
                 self.asked.setdefault(task, set()).update(names_asked(source))
             elif cell["cell_type"] == "code" and (tree := parsed(source)) is not None:
                 self.given.append(tree)
-                self.trees.add(ast.dump(tree))
+                self.trees |= given_in(source)
 
     def why_not(self, homework, task, sources):
         """Return why cells with these sources get no points in a task, or None if they may."""

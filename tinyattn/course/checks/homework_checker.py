@@ -42,10 +42,10 @@ class HomeworkChecker:
         bare = self.homework.number.removeprefix("hw")
         print(f"As handed in: save the notebook, then `tinyattn check {bare} --as-handed-in`.")
 
-    def require(self, task, title, *, hidden=False):
+    def require(self, task, title, *, hidden=False, secret=0):
         """Raise AssertionError unless this part is right, for the test cells of nbgrader."""
         part = next(part for part in self.homework.of(task) if part.title == title)
-        outcome = attempt(part, self.student, hidden=hidden)
+        outcome = attempt(part, self.student, hidden=hidden, secret=secret)
         reason = self.why_not(task) if outcome.right else None
         if reason or not outcome.right:
             raise AssertionError(f"Task {task}, {title}: {reason or outcome.text}")

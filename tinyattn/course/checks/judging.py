@@ -43,11 +43,16 @@ class NotAsked(Exception):
 
 
 class Case:
-    """One set of inputs for a check. The student sees case 0, and the other cases are hidden."""
+    """One set of inputs for a check. The student sees case 0, and the other cases are hidden.
 
-    def __init__(self, number):
+    The checks are public, so the hidden inputs depend on `secret` as well, a number of the grader.
+    """
+
+    def __init__(self, number, secret=0):
         self.number = number
-        self.rng = np.random.default_rng([25, number])
+        self.rng = np.random.default_rng(
+            [25, number, secret] if number and secret else [25, number]
+        )
 
     def size(self, shown, low, high):
         """Return a size: `shown` in the visible case, otherwise one from low to high."""
@@ -155,12 +160,12 @@ class Homework:
         return found
 
 
-def attempt(part, student, *, hidden=False):
+def attempt(part, student, *, hidden=False, secret=0):
     """Test one part with the visible inputs, and with the hidden ones if requested."""
     for number in (0, *(part.hidden if hidden else ())):
         try:
             with np.errstate(all="ignore"):  # the mistakes that the check looks for may overflow
-                part.function(student, Case(number))
+                part.function(student, Case(number, secret))
         except Unfinished as error:
             return Outcome(part.task, part.title, False, str(error), "not done", True)
         except Diagnosis as error:
@@ -192,6 +197,20 @@ def by_formula(student, most):
         f"right, but {student.counted} numbers went through exp, tanh and the like, and a formula "
         f"needs at most {most}. Derive the derivative by hand instead of measuring differences",
         "differences in place of the derivative",
+    )
+
+
+def without_loops(student, name, small, large, more=""):
+    """Raise Diagnosis if a function runs through more lines for larger arrays, as a loop does.
+
+    `small` and `large` are two sets of inputs of different lengths.
+    """
+    few, many = (student.steps(name, *inputs) for inputs in (small, large))
+    expect(
+        many <= few + 2,
+        f"{name}: right, but it runs through {few} lines for short inputs and {many} for longer "
+        f"ones, as a loop does. Compute all of them at once, with array algebra{more}",
+        "with a loop",
     )
 
 

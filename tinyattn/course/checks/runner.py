@@ -5,6 +5,8 @@ never contains an expected result.
 """
 
 import base64
+import collections
+import gc
 import math
 import traceback
 import types
@@ -49,6 +51,65 @@ def answer(function, names, inputs):
         if isinstance(error, KeyboardInterrupt | GeneratorExit):
             raise
         return failure(error)
+
+
+def kept_bytes(function):
+    """Return about how many bytes of data a student's function can reach besides its inputs.
+
+    These are arrays, texts and collections in names of the notebook that it uses, in closures,
+    default values, attributes and caches. They count where a task limits what may be stored.
+    """
+    seen, waiting, total = set(), [function], 0
+    while waiting:
+        x = waiting.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if isinstance(x, np.ndarray):
+            total += x.nbytes if x.base is None else 0
+            waiting += [x.base, *(x.ravel().tolist() if x.dtype.kind == "O" else ())]
+        elif isinstance(x, str | bytes | bytearray):
+            total += len(x)
+        elif isinstance(x, list | tuple | set | frozenset | collections.deque):
+            total += 8 * len(x)
+            waiting += list(x)
+        elif isinstance(x, dict):
+            total += 16 * len(x)
+            waiting += [*x.keys(), *x.values()]
+        else:
+            waiting += _parts_of(x)
+    return total
+
+
+def _parts_of(x):
+    """Return the objects in which a student's function, class or object can keep data."""
+    owner = x if isinstance(x, type | types.FunctionType) else type(x)
+    if isinstance(x, types.FunctionType) and owner.__module__ == "__main__":
+        names = [n for code in _codes(x.__code__) for n in code.co_names]
+        kept = [x.__globals__[n] for n in names if n in x.__globals__]
+        kept += [x.__defaults__, x.__kwdefaults__, vars(x)]
+        for cell in x.__closure__ or ():
+            try:
+                kept.append(cell.cell_contents)
+            except ValueError:  # a name that has no value yet
+                continue
+        return kept
+    if isinstance(x, type):
+        return list(vars(x).values()) if owner.__module__ == "__main__" else []
+    if owner.__module__ in ("__main__", "collections", "functools", "itertools"):
+        return gc.get_referents(x)
+    if isinstance(
+        x, types.GeneratorType | types.MethodType | staticmethod | classmethod | property
+    ):
+        return [y for y in gc.get_referents(x) if not isinstance(y, dict)]
+    return []
+
+
+def _codes(code):
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _codes(inner)
 
 
 def read_only(value):
