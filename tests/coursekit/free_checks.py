@@ -405,7 +405,7 @@ READ = [
      "    return np.stack(rows)\n\n\n"
      "def multi_head(X, WQ, WK, WV, WO, H):\n    return X\n",
      ("softmax", "softmax of large scores", "gradient")),
-    ("hw10", 3, "loops", MESSAGES, ("points that nobody sends to", "gradient")),
+    ("hw10", 3, "loops", MESSAGES, ("points that receive no message", "gradient")),
     # stand-ins of the checks whose answers are known
     ("hw06", 4, "the source backwards, without a model", "def write(model, src, max_len=10):\n"
      "    return [int(t) for t in src[0][::-1] if t][:max_len]\n", ()),
