@@ -13,9 +13,9 @@ def two_views():
     """Slides S01 and S02."""
     d = Drawing(
         "two_views",
-        "A set as a graph without edges, in which the same function is applied to each element, "
-        "and as a graph with all edges, along which every element sends messages to every "
-        "other one.",
+        "On the left, a set is a graph without edges, and the same function is applied to each "
+        "element. On the right, it is a graph with all edges, along which every element sends "
+        "messages to every other one.",
     )
     for k, title in enumerate(("no edges", "all edges")):
         left = 592 * k

@@ -26,12 +26,14 @@ SECONDS = 120  # far more than a page takes on a busy machine
 VIRTUAL = 20_000  # milliseconds, which timers pass as fast as they can be computed
 
 
-def show(path, size="1280,720"):
+def show(path, size="1280,720", until=""):
     """The page after its scripts have run, as HTML; the network is cut off.
 
     size: of the window, "width,height"
+    until: an expression of JavaScript; the page is read when it is true, for what other processes
+        of the browser, such as those of sandboxed frames, do in their own time
     """
-    return chromium().show(path.as_uri(), *map(int, size.split(",")))
+    return chromium().show(path.as_uri(), *map(int, size.split(",")), until)
 
 
 @functools.cache
@@ -74,7 +76,7 @@ class Chromium:
         os.close(self.output)
         shutil.rmtree(self.profile, ignore_errors=True)
 
-    def show(self, address, width, height):
+    def show(self, address, width, height, until):
         context = self.command("Target.createBrowserContext", proxyServer=NO_NETWORK)
         try:
             target = self.command("Target.createTarget", url="about:blank", **context)
@@ -84,11 +86,15 @@ class Chromium:
             self.command("Page.enable", page)
             self.command("Page.navigate", page, url=address)
             self.event("Page.loadEventFired", page)
+            end = time.monotonic() + SECONDS
+            while until and not self.value(f"Boolean({until})", page):
+                if time.monotonic() > end:
+                    raise TimeoutError(f"{until} was not true within {SECONDS} seconds")
+                time.sleep(0.02)
             until_idle = {"policy": "pauseIfNetworkFetchesPending", "budget": VIRTUAL}
             self.command("Emulation.setVirtualTimePolicy", page, **until_idle)
             self.event("Emulation.virtualTimeBudgetExpired", page)
-            code = {"expression": "document.documentElement.outerHTML", "returnByValue": True}
-            return self.command("Runtime.evaluate", page, **code)["result"]["value"]
+            return self.value("document.documentElement.outerHTML", page)
         finally:
             self.command("Target.disposeBrowserContext", **context)
 
@@ -102,6 +108,11 @@ class Chromium:
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']}")
         return answer["result"]
+
+    def value(self, expression, page):
+        """The value of an expression of JavaScript in a page."""
+        code = {"expression": expression, "returnByValue": True}
+        return self.command("Runtime.evaluate", page, **code)["result"]["value"]
 
     def event(self, method, page):
         """Wait for an event of a page, which may have come already."""

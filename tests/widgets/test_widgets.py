@@ -306,7 +306,9 @@ def test_an_explorer_follows_the_theme_of_the_page_around(scheme, height, dark, 
         f'<iframe srcdoc="{inner}" sandbox="allow-scripts" style="width:800px;height:{height}px">',
         encoding="utf-8",
     )
-    found = re.search(r'data-filter="([^"]*)"', browser.show(page))[1]
+    found = re.search(
+        r'data-filter="([^"]*)"', browser.show(page, until="document.body.dataset.filter")
+    )[1]
     assert ("invert" in found) is dark and (found == "none") is not dark
 
 

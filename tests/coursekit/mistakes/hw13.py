@@ -2,7 +2,8 @@
 
 START = "m, total = -np.inf, 0.0\n    for s in blocks:"
 NOTHING = (
-    "if new == -np.inf:\n            continue  # nothing has come yet, and -inf - (-inf) is nan"
+    "if new == -np.inf:\n            "
+    "continue  # only masked scores so far, and -inf - (-inf) is nan"
 )
 TOTAL = "total = total * np.exp(m - new) + np.exp(s - new).sum()"
 LOG = "return m + np.log(total)"
