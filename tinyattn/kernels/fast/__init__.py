@@ -1,7 +1,7 @@
-"""The operations of kernels/ on vectors and threads; each file says which loops it speeds up.
+"""The operations of kernels/ with vector instructions and threads.
 
-`from tinyattn.kernels import fast` loads nothing more: `fast.softmax` is imported when it is first
-asked for, and Numba with it.
+Each file says which loops it speeds up. `from tinyattn.kernels import fast` does not import these
+files. `fast.softmax`, for example, is imported on first use, and Numba with it.
 """
 
 from importlib import import_module

@@ -1,12 +1,12 @@
 """The product of two matrices, C = A B, in the same threads as all other kernels.
 
-NumPy's product uses its own threads. They keep spinning for a while after each call, and so keep
-the processors busy when the next kernel begins.
+NumPy's product uses its own threads. These threads keep spinning for a while after each call, so
+the processors are still busy when the next kernel begins.
 
-kernels/matmul.py has the formula as loops. Here, B is first packed into column panels, as wide as a
-tile (see machine/packing.py). Then blocks of A are packed into row panels, as high as a tile, and
-multiplied by some of the panels of B. A panel stays in the L2 cache until all row panels have been
-multiplied by it, and each number that is read is used for a whole tile.
+kernels/matmul.py has the formula as loops. In this file, B is first packed into column panels, as
+wide as a tile (see machine/packing.py). Then blocks of A are packed into row panels, as high as a
+tile, and multiplied by some of the panels of B. A panel stays in the L2 cache until all row panels
+have been multiplied by it, and each number that is read is used for a whole tile.
 
 Where B is wide, each thread begins with its own group of panels, which it packs and multiplies by
 all rows of A, because numbers that another thread has just written take long to read. When its
@@ -72,11 +72,11 @@ class Operand(NamedTuple):
 
     numbers: np.ndarray
     row: int  # stride from row to row
-    column: int  # stride from column to column; one of the strides is 1
+    column: int  # stride from column to column, where one of the two strides is 1
 
 
 def matmul(a, b, bias=None):
-    """A B, plus bias_j in each row; a [M, K], b [K, N], each with contiguous rows or columns."""
+    """Return A B, plus bias_j in each row, for a [M, K] and b [K, N]."""
     (M, K), N = a.shape, b.shape[1]
     upright = a.flags.c_contiguous or not b.flags.c_contiguous
     if M <= FEW_ROWS and 2 * M < N < K and not upright and bias is None:
@@ -154,9 +154,10 @@ def transpose_matrix(out, x, rows, columns):
 
 @jit
 def run_tasks(c, a, b, bias, packed, counters, n, threads, team, start, stop):
-    """What one thread does: in each group first panels are packed, then `step` rows multiplied.
+    """Do the work of one thread. In each group, panels are packed first, then `step` rows
+    multiplied.
 
-    An item is a thread; which tasks it does is decided here.
+    An item is a thread, and this function decides which tasks it does.
     """
     if fork_join(team, start, stop):
         return

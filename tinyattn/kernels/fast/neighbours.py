@@ -1,12 +1,12 @@
-"""Messages from K neighbours to each point, when all points have the same number of them.
+"""Messages from K neighbours to each point, where K is the same for all points.
 
     y_nf  = 1/K Σ_k w_nk h_if   and   z_nf = max_k w_nk h_if,     i = index_nk
     d²_nk = Σ_s (x_ns - x_is)²
 
-The messages, N·K·F numbers, are never stored, neither forward nor backward. In the backward pass
-each sender i gathers the gradients from the receivers n that it is a neighbour of, which
-`reverse_index` lists: no two threads add to one place. kernels/neighbours.py has the
-same as loops.
+The N·K·F messages are never stored, neither forward nor backward. In the backward pass, each sender
+i collects the gradients of all receivers n that it is a neighbour of, which `reverse_index` lists.
+Therefore, two threads never add to the same number. kernels/neighbours.py has the same formulas as
+loops.
 """
 
 import numpy as np
@@ -46,9 +46,10 @@ def _reverse_index(starts, edges, receivers, index):
 
 
 def reverse_index(index, senders):
-    """(starts, edges, receivers): the edges from point i are numbers starts[i] … starts[i + 1] - 1.
+    """Return (starts, edges, receivers), where point i has entries starts[i] … starts[i + 1] - 1.
 
-    edges has n · K + k of each of them, for index[n, k] = i, and receivers has n.
+    An edge from point i has index[n, k] = i. Its entry in edges is n · K + k, and its entry in
+    receivers is n.
     """
     starts, (edges, receivers) = (
         np.zeros(senders + 1, np.int64),
@@ -63,7 +64,7 @@ def reverse_index(index, senders):
 
 @jit_no_fma
 def forward(y, w, h, index, K, F, team, first, last):
-    """y = [mean, max]; the features are innermost, side by side in vectors."""
+    """Compute y = [mean, max], with vectors of consecutive features in the innermost loop."""
     if fork_join(team, first, last):
         return
     for n in range(first, last):
@@ -194,7 +195,7 @@ def maximum(h, index):
 
 
 def maximum_backward(g, y, tied, h, index, reverse):
-    """dh; tied maxima share the gradient."""
+    """Return dh, where tied maxima share the gradient."""
     dh = np.empty_like(h)
     parallel_for(backward_max, len(h), *map(ravel, (dh, g / tied, y, h)), reverse, h.shape[1])
     return dh
@@ -296,7 +297,7 @@ def pair_sums(p, q, index):
 
 
 def pair_sums_backward(g, reverse):
-    """Return dp and dq; p and q have the same number of rows."""
+    """Return dp and dq, for p and q with the same number of rows."""
     dp, dq = np.empty((2, len(g), g.shape[2]), g.dtype)
     parallel_for(backward_pairs, len(g), dp, dq, g, reverse)
     return dp, dq

@@ -1,9 +1,10 @@
-"""Work on one row after another: softmax, cross-entropy, normalisation; GELU, sums, AdamW.
+"""Operations on one row at a time: softmax, cross-entropy, normalization, GELU, sums, AdamW.
 
-As array algebra each of these is five to fifteen passes over memory, each of which makes a new
-array. Here a row of C numbers (the last axis) is read once into the first cache, and all steps are
-done on it there. The same in array algebra is in tinyattn/ops/: softmax.py, losses.py, norms.py and
-activations.py, and `Adam.update` in tinyattn/optim/algorithms.py; one test runs over both.
+As array algebra, each operation needs five to fifteen passes over memory, each of which creates a
+new array. In this file, a row of C numbers (the last axis) is read once into the first cache, where
+all steps are done. The same operations as array algebra are in softmax.py, losses.py, norms.py and
+activations.py of tinyattn/ops/, and in `Adam.update` of tinyattn/optim/algorithms.py. A test
+compares both versions.
 
 All kernels take arrays with one axis, and work on the rows (or, for GELU and AdamW, the numbers)
 from start to stop.
@@ -73,7 +74,7 @@ def softmax_rows(y, x, C, log, team, start, stop):
 
 @jit
 def softmax_rows_backward(dx, g, y, C, log, team, start, stop):
-    """dx_i = y_i (g_i - Σ_j g_j y_j); of the logarithm: dx_i = g_i - exp(y_i) Σ_j g_j."""
+    """Compute dx_i = y_i (g_i - Σ_j g_j y_j), or with `log` dx_i = g_i - exp(y_i) Σ_j g_j."""
     if fork_join(team, start, stop):
         return
     W = width(y)
@@ -201,9 +202,9 @@ def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, s
 
 @jit
 def norm_rows_backward(dx, dw, db, g, x, saved, C, N, centred, team, start, stop):
-    """With z = (x - mean) · scale and gz = g · weight: dx = scale (gz - mean(gz) - z mean(gz z)).
+    """Compute dx = scale (gz - mean(gz) - z mean(gz z)), z = (x - mean) · scale, gz = g · weight.
 
-    An item is one of the parts of the rows; dw = Σ g z and db = Σ g have a row for each.
+    An item is a part of the rows. dw = Σ g z and db = Σ g have a row for each part.
     """
     if fork_join(team, start, stop):
         return
@@ -286,10 +287,11 @@ CUBIC, ROOT_8_OVER_PI = np.float32(0.044715), np.float32(math.sqrt(8 / math.pi))
 
 @jit
 def gelu_sums(out, g, x, backward, tanh, team, start, stop):
-    """y = x Φ(x), or backward dx = g (Φ(x) + x φ(x)); Φ is the normal distribution, φ its density.
+    """Compute y = x Φ(x), or backward dx = g (Φ(x) + x φ(x)), with the normal distribution Φ.
 
-    tanh: Φ(x) = (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π) (x + 0.044715 x³).
-    The formula as it is written: the reference, and what runs for float64.
+    φ is the density of Φ. With `tanh`, Φ(x) = (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π)
+    (x + 0.044715 x³). This function computes the formula directly. It is the reference, and runs
+    for float64.
     """
     if fork_join(team, start, stop):
         return
@@ -369,9 +371,10 @@ def add_numbers(y, x, team, start, stop):
 
 @jit
 def adam_numbers(out, theta, g, m, v, numbers, team, start, stop):
-    """m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,  out = keep θ - rate · m / (√v / correct + ε).
+    """Update m ← β₁m + (1-β₁)g and v ← β₂v + (1-β₂)g², and compute the new parameters `out`.
 
-    g ← g + decay θ before; AdamW has keep = 1 - η λ and decay = 0, Adam keep = 1 and decay = λ.
+    out = keep θ - rate · m / (√v / correct + ε), where decay θ is added to g before the update.
+    AdamW has keep = 1 - η λ and decay = 0, and Adam has keep = 1 and decay = λ.
     """
     if fork_join(team, start, stop):
         return

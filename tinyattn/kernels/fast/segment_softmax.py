@@ -28,7 +28,7 @@ SERIAL_ROWS = 2**16  # with fewer rows, one part is enough for any number of seg
 
 @jit
 def segment_maxima(tops, x, ids, C, team, start, stop):
-    """tops[part, s] = max of the rows of segment s in this part; -inf if it has none."""
+    """Write the maximum of the rows of segment s in each part to tops[part, s], or -inf."""
     if fork_join(team, start, stop):
         return
     E, parts = len(ids), tops.shape[0]
@@ -108,9 +108,9 @@ def number_of_parts(E, n):
 
 
 def softmax(values, ids, n):
-    """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment; y has the shape of values.
+    """Return y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment, in the shape of values.
 
-    0 where all of a segment are -inf.
+    If all values of a segment are -inf, y is 0.
     """
     y, x = empty_pooled(values.shape, values.dtype), ravel(values)
     E, C = len(ids), math.prod(values.shape[1:])

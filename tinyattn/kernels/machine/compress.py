@@ -1,8 +1,8 @@
-"""Comparisons of vectors whose result is a bit mask, and the compress store: some lanes, packed.
+"""Vector comparisons that return a bit mask, and a compress store of the selected lanes.
 
-A list to which the near ones of 16 candidates are appended needs no branch: the chosen lanes are
-moved together in a register and stored at the end of the list, and the number of bits in the mask
-is the growth of the list.
+With them, the near ones among 16 candidates are appended to a list without a branch. The selected
+lanes are moved together in a register and stored at the end of the list. The list grows by the
+number of bits in the mask.
 """
 
 from functools import partial
@@ -81,11 +81,11 @@ def _compress_reference(dist, ids, o, v, source, i, limit, comparison=np.less_eq
 
 @intrinsic(_compress_reference)
 def compress_less_equal(typing, dist, ids, o, v, source, i, limit):
-    """Store the lanes of v that are ≤ limit at dist[o], dist[o + 1], …, without gaps; return how
-    many.
+    """Store the lanes of v that are ≤ limit from dist[o] on without gaps, and return their number.
 
-    The ids of the lanes of v are source[i], source[i + 1], …; those of the stored lanes go to
-    ids[o], ids[o + 1], …. A whole vector is written, so the numbers after the list are overwritten.
+    The ids of the lanes of v are source[i], source[i + 1], …. The ids of the stored lanes are
+    written to ids[o], ids[o + 1], …. A whole vector is written, so the numbers after the list are
+    overwritten.
     """
     return _emit_compress("<=", dist, ids, o, v, source, i, limit)
 
@@ -124,10 +124,10 @@ def _emit_compress(comparison, dist, ids, o, v, source, i, limit):
 
 
 def emit_packed(builder, value, mask):
-    """The lanes of `value` that the mask chooses, without gaps; the other lanes are any numbers.
+    """Emit code that moves the selected lanes of `value` together. The other lanes are arbitrary.
 
-    AVX-512 has an instruction for that. Without it LLVM would store lane by lane; but the order of
-    the lanes can be looked up in a table, as there are only 4, 16 or 256 masks.
+    AVX-512 has an instruction for this. Without it, LLVM would store lane by lane. But there are
+    only 4, 16 or 256 masks, so the order of the lanes can be read from a table.
     """
     lanes, size = value.type.count, size_of(value.type.element)
     way = _way_to_permute(lanes * size)
@@ -154,7 +154,7 @@ def emit_packed(builder, value, mask):
 
 
 def _chosen_first(bits, lanes):
-    """The numbers of the lanes whose bit is 1, then those of the others."""
+    """Return the indices of the lanes with bit 1, followed by those with bit 0."""
     return sorted(range(lanes), key=lambda lane: not bits >> lane & 1)
 
 

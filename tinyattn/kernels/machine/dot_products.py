@@ -152,10 +152,10 @@ def _emit_tile(builder, height, many, y, y_row, x, x_row, w, w_row, n):
 
 
 def _emit_hsums(builder, vectors):
-    """The sums of the lanes of 1, 2 or 4 vectors, as one vector of so many numbers.
+    """Emit code for the sums of the lanes of 1, 2 or 4 vectors, as one vector of 1, 2 or 4 numbers.
 
-    In each round one half of the lanes is added to the other half. While there are several vectors,
-    the halves of two of them are put together into one.
+    In each round, one half of the lanes is added to the other half. While there are several
+    vectors, the halves of two vectors are combined into one.
     """
     lanes = length = vectors[0].type.count  # length: number of lanes that belong to the same sum
     while length > 1:

@@ -1,11 +1,11 @@
-"""Whether the kernels are compiled on this machine yet, and what happens until they are.
+"""Compile all kernels in the background on first use, and use NumPy until they are ready.
 
-Compiling all kernels takes a minute or two, once in each installation. Nobody should wait for that
-in the first cell of a notebook, so the first operation that would choose a kernel starts a process
-in the background that compiles them all, and says so. Until it has ended, impl="auto" takes NumPy.
-Results are the same up to rounding. With TINYATTN_COMPILE=now in the environment each kernel is
-compiled where it is first used, so that all results have the same bits; tests, full runs and the
-build of notebooks do that.
+Compiling all kernels takes a minute or two, once in each installation. You should not have to wait
+for this in the first cell of a notebook. Therefore, the first operation that would choose a kernel
+starts a process in the background that compiles all kernels, and prints a message. Until this
+process has ended, impl="auto" chooses NumPy. Results are the same up to rounding. With
+TINYATTN_COMPILE=now in the environment, each kernel is compiled on its first use instead, so that
+all results have the same bits. Tests, full runs and the build of notebooks use this setting.
 """
 
 import atexit
@@ -22,7 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parents[1]  # the folder of the kernels
 SETTING = "TINYATTN_COMPILE"
-LONGEST = 900  # seconds between two signs of life; other processes wait no longer
+LONGEST = 900  # seconds between two signs of life, after which other processes stop waiting
 PAUSE = 0.25  # seconds between two looks at the disk
 TEXT = (
     "tinyattn: compiling the kernels for this machine in the background; that is once, and takes a "
@@ -36,7 +36,7 @@ _one_at_a_time = threading.Lock()
 
 
 def ready():
-    """Whether "auto" may take a kernel; the first call starts to compile if none is there yet."""
+    """Return whether "auto" may choose a kernel. If needed, the first call starts compiling."""
     global _ready, _look_again
     if not _ready and time.monotonic() >= _look_again:
         with _one_at_a_time:
@@ -61,7 +61,7 @@ def _is_ready():
 
 
 def _cannot_be_compiled():
-    """Without Numba `have_numba` says what is missing; without a Python none can be started."""
+    """Return whether no compiling process can be started, because Numba or Python is missing."""
     try:
         version("numba"), version("llvmlite")
     except PackageNotFoundError:
@@ -70,7 +70,9 @@ def _cannot_be_compiled():
 
 
 def start(say=True):
-    """Compile all kernels in a process of its own, unless that was or is done; whether it began."""
+    """Start a process that compiles all kernels, unless this was or is done. Return whether it
+    began.
+    """
     global _process
     if is_marked() or _somebody_compiles():
         return False
@@ -88,7 +90,7 @@ def start(say=True):
 
 
 def _begin(lock):
-    """Start the process, which goes on if this one ends."""
+    """Start the process, which continues if this process ends."""
     paths = [str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
     own = {SETTING: "now", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     options = {"start_new_session": True}
@@ -111,7 +113,7 @@ def _let_go(process):
 
 
 def _somebody_compiles():
-    """Whether another process compiles for this installation now."""
+    """Return whether another process is compiling for this installation."""
     for lock in _files("compiling"):
         with suppress(OSError, ValueError):
             if time.time() - lock.stat().st_mtime < LONGEST:
@@ -148,7 +150,7 @@ def mark():
 
 
 def _files(what):
-    """Files of this name for this installation, from the best place to the last resort."""
+    """Return possible files of this name for this installation, the best first."""
     cache = os.environ.get("NUMBA_CACHE_DIR")
     folders = [Path(cache) if cache else HERE / "__pycache__"]
     with suppress(RuntimeError):  # the user may have no home directory

@@ -1,9 +1,9 @@
-"""Pieces of LLVM's intermediate language that the intrinsics of this folder are written with.
+"""Building blocks in LLVM's intermediate language for the intrinsics of this folder.
 
-An intrinsic says at compile time which instructions stand in the machine code, through LLVM's
-`builder`; a Python loop around `builder` calls is thereby unrolled. The functions here emit what
-many intrinsics need: the address of an array's element, loads and stores of some lanes, loops,
-functions of their own.
+At compile time, an intrinsic chooses the instructions of the machine code through LLVM's `builder`.
+A Python loop around `builder` calls is thus unrolled. The functions of this file emit code that
+many intrinsics need, such as addresses of elements, loads and stores of some lanes, loops, and
+functions.
 """
 
 from tinyattn.kernels.machine.compile import numba
@@ -31,7 +31,7 @@ def vector_unit():
 
 
 def has_fma():
-    """Whether that processor rounds a · b + c once; NumPy, which runs without Numba, does not."""
+    """Return whether the processor rounds a · b + c once. Without Numba, NumPy rounds it twice."""
     if numba is None:
         return False
     triple, _, features = cpu_target.target_context.codegen().magic_tuple()[:3]
@@ -105,7 +105,7 @@ def vector_pointer(builder, pointer, i=0):
 
 
 def emit_prefetch(builder, place, cache=1):
-    """Ask for the line of memory at a place that will be read soon; any place is allowed."""
+    """Prefetch the cache line at an address that will be read soon. Any address is allowed."""
     byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
     prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
@@ -114,7 +114,7 @@ def emit_prefetch(builder, place, cache=1):
 
 
 def extent_of(builder, rows, row, columns, column):
-    """Numbers from the first element of a matrix to its last; 0 if it has none."""
+    """Return how many numbers a matrix spans in memory, or 0 if it is empty."""
     one, zero = INT64(1), INT64(0)
     last = builder.mul(builder.sub(rows, one), row)
     last = builder.add(last, builder.mul(builder.sub(columns, one), column))
@@ -123,10 +123,10 @@ def extent_of(builder, rows, row, columns, column):
 
 
 def tail_mask(builder, kind, i, end):
-    """Which lanes l of a vector are at i + l < end, as a vector of bits.
+    """Return which lanes l of a vector are at i + l < end, as a vector of bits.
 
-    Compared as integers as wide as the numbers: their result is the mask that AVX2 loads and
-    stores with, while integers of 64 bits would have to be narrowed first.
+    The compared integers are as wide as the numbers, because their result is then the mask that
+    AVX2 uses for loads and stores, while integers of 64 bits would have to be narrowed first.
     """
     number = ir.IntType(8 * size_of(kind.element))
     integers = ir.VectorType(number, kind.count)
@@ -137,15 +137,15 @@ def tail_mask(builder, kind, i, end):
 
 
 def tail_length(builder, kind, i, end):
-    """How many lanes those are; 0 or less if there are none."""
+    """Return the number of these lanes, which is 0 or less if there are none."""
     left, all_of_them = builder.sub(end, i), INT64(kind.count)
     return builder.select(builder.icmp_signed("<", left, all_of_them), left, all_of_them)
 
 
 def emit_by_length(builder, kind, i, end, whole, part):
-    """`whole()` where all lanes are before the end, else `part()` of a mask; gives their result.
+    """Emit `whole()` for vectors before the end, else `part(mask)`, and return the result.
 
-    With AVX-512 a masked instruction is as fast as a whole one. With AVX2 on processors of AMD a
+    With AVX-512, a masked instruction is as fast as an unmasked one. With AVX2 on AMD processors, a
     masked store takes 12 times as long, and without masks (NEON, SSE) each lane has a branch.
     """
     if VECTOR_BYTES == 64:

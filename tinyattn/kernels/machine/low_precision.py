@@ -1,8 +1,8 @@
-"""Numbers of 4, 8 and 16 bits from memory, as the float32 or float64 that a kernel computes with.
+"""Load numbers of 4, 8 and 16 bits, and convert them to the float32 or float64 of a kernel.
 
-Weights that are stored in few bits are read this way: what comes from memory is small, and becomes
-a vector of ordinary numbers in registers. `raw` is an array of bytes (uint8), and places in it are
-counted in bytes; they need not be multiples of anything. `like` has the dtype of the result.
+Quantized weights are read in this way, so little data is read from memory and is converted to a
+vector of ordinary numbers in registers. `raw` is an array of bytes (uint8). Indices count bytes and
+need not be multiples of anything. `like` has the dtype of the result.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ def load_signed_bytes(typing, raw, i, like):
 
 @intrinsic(lambda raw, i, like: like.dtype.type(raw[i : i + 2].view(np.float16)[0]))
 def load_float16(typing, raw, i, like):
-    """The number whose two bytes are raw[i] and raw[i + 1], as a float16."""
+    """Return the float16 with the bytes raw[i] and raw[i + 1], in the dtype of `like`."""
 
     def code(context, builder, signature, args):
         x = _load_float16(context, builder, raw, args, 1, like.dtype)
@@ -70,7 +70,7 @@ def copy_two_float16(typing, raw, i, y, j):
 
 
 def _load(raw, like, widen):
-    """(signature, code): as many bytes as a vector has lanes, widened to words, as its numbers."""
+    """Return (signature, code) that loads one byte for each lane and widens it to a number."""
     vector = Vector(like.dtype)
 
     def code(context, builder, signature, args):

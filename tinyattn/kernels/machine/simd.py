@@ -1,4 +1,4 @@
-"""Vector instructions for kernels: one instruction does the same with 4, 8 or 16 numbers (SIMD).
+"""Vector instructions for kernels (SIMD), each of which processes 4, 8 or 16 numbers.
 
 A compiler finds vector instructions on its own where a loop is simple. Where it does not, or uses
 too few registers, a kernel requests them with the functions of this file and load_store.py:
@@ -7,9 +7,9 @@ too few registers, a kernel requests them with the functions of this file and lo
     y = fma(x, x, broadcast(x, 2))  x · x + 2 in each lane (x + y, x - y, x * y work too)
     store(b, i, y)
 
-Each of them is an `intrinsic`: the function in its first line is the reference, in NumPy, which
-runs if Numba is missing. The code below it is Numba's machine code: a piece of LLVM's intermediate
-language, written through its `builder`.
+Each of these functions is an `intrinsic`. The function in its first line is the reference in NumPy,
+which runs if Numba is missing. The code below generates the machine code for Numba, as LLVM's
+intermediate language, which is written through its `builder`.
 
 The width of a vector depends on the processor: 64 bytes with AVX-512, 32 with AVX2, otherwise 16
 (NEON, SSE). `width(x)` is the number of lanes for the dtype of x. Numba compiles for the current
@@ -133,10 +133,11 @@ def minimum(typing, a, b):
 
 
 def _emit_extremum(builder, name, comparison, a, b):
-    """a where the comparison with b holds, else b.
+    """Return a if the comparison with b holds, and b otherwise, in each lane.
 
-    With AVX2 the instruction is named: of a comparison whose result is stored where a was loaded
-    from LLVM makes a masked store, which takes 12 times as long on processors of AMD.
+    With AVX2, the instruction is named explicitly. If the result of a comparison is stored where a
+    was loaded, LLVM would otherwise generate a masked store, which takes 12 times as long on AMD
+    processors.
     """
     if VECTOR_BYTES != 32:
         return builder.select(builder.fcmp_ordered(comparison, a, b), a, b)
@@ -258,13 +259,13 @@ def hsum(typing, v):
 
 @intrinsic(np.max)
 def hmax(typing, v):
-    """The largest of all lanes (none of them nan)."""
+    """Return the largest of all lanes, none of which may be nan."""
     return _horizontal(lambda b, x, y: b.select(b.fcmp_ordered(">", x, y), x, y))(typing, v)
 
 
 @intrinsic(np.min)
 def hmin(typing, v):
-    """The smallest of all lanes (none of them nan)."""
+    """Return the smallest of all lanes, none of which may be nan."""
     return _horizontal(lambda b, x, y: b.select(b.fcmp_ordered("<", x, y), x, y))(typing, v)
 
 
@@ -308,9 +309,9 @@ EXP = {
 
 @intrinsic(np.exp)
 def exp(typing, x):
-    """eˣ for x ≤ 88 (float64: 709); 0 below -87 (-708), nan for nan.
+    """Return eˣ for x ≤ 88 (float64: 709), 0 for x < -87 (-708), and nan for nan.
 
-    In float32 at most 2.0 units in the last place off (tests/scripts/all_floats.py).
+    In float32, the error is at most 2.0 units in the last place (tests/scripts/all_floats.py).
     """
 
     def code(context, builder, signature, args):
