@@ -1,11 +1,11 @@
-"""Run all benchmarks, each in a process of its own, and keep what they print.
+"""Run all benchmarks, each in a separate process, and store their output.
 
     python -m tests.benchmarks            all, into tests/benchmarks/RESULTS.md
     python -m tests.benchmarks gpt knn    these only; the other parts of RESULTS.md stay
     python -m tests.benchmarks --avx2     as a processor with AVX2 would run them
 
-Every script of this folder that has a `main` is one part, with the first line of its docstring as
-the heading. A part has a section for each kind of processor.
+Every script of this folder that has a `main` is one part of RESULTS.md, with the first line of its
+docstring as the heading. Each part has a section for each kind of processor.
 """
 
 import argparse

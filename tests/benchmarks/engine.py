@@ -41,7 +41,7 @@ def chain(step, a, b):
 
 
 def programs(name, A, B):
-    """The same chain in every engine; each program returns the gradients of a and b."""
+    """Return a program for each engine. All compute the same chain and the gradients of a and b."""
     step, one = CHAINS[name], np.ones_like(A)
     torch_one = torch.ones(A.shape, dtype=torch.from_numpy(A).dtype)
 

@@ -2,11 +2,11 @@
 
     python -m tests.benchmarks.gpt [rounds]
 
-A step: logits, cross-entropy, backward, AdamW. Float32, two threads on both sides. PyTorch runs
-twice: eager, which the goals are for, and with logits and cross-entropy through torch.compile,
-which needs a C++ compiler. Before anything is timed the loss and all gradients are compared with
-those of PyTorch eager in float64, and three steps of training in float32 with both; torch.compile
-does its work there.
+A step consists of logits, cross-entropy, backward pass and AdamW. Both use float32 and two threads.
+PyTorch runs twice. One version is eager, to which the goals refer. The other computes logits and
+cross-entropy through torch.compile, which needs a C++ compiler. Before any timing, the loss and all
+gradients are compared with PyTorch eager in float64. Three training steps in float32 are compared
+with both versions, in which torch.compile compiles.
 """
 
 import copy
@@ -169,7 +169,7 @@ def programs(size):
 
 
 def agree(steps):
-    """Compare the losses of three steps; why torch.compile was taken out of `steps`, or ""."""
+    """Compare the losses of three steps, and return why torch.compile was removed, or ""."""
     missing, expected = "", [steps["tinyattn"]() for _ in range(3)]
     for peer in (EAGER, COMPILED):
         try:

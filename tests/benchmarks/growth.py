@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.growth          all points, and a picture of them
 
-Each point is a process of its own, so that its peak of memory is its own: the highest that the
-process reached, less what it held after a run of a small problem. Attention is one forward and
-backward pass of 8 heads of 64 features, causal; neighbours are the 16 nearest of points in 3
-dimensions.
+Each point is measured in a separate process, because the peak of memory belongs to a process. The
+memory is this peak minus the memory after a run of a small problem. Attention is one forward and
+backward pass of 8 causal heads with 64 features. The neighbours are the 16 nearest among points in
+3 dimensions.
 """
 
 import json

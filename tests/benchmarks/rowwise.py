@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.rowwise [rounds]
 
-Float32, two threads on both sides; values and gradients are compared in float64 before.
+Both use float32 and two threads. Values and gradients are compared in float64 before the timing.
 """
 
 import sys

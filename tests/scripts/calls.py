@@ -1,8 +1,8 @@
 """Count the Python calls of one forward pass inside tinyattn: `python -m tests.scripts.calls`.
 
-A call is one of a Python function whose file is in tinyattn/; a move is a call that follows one in
-another file. Both are what a reader has to follow in a debugger. Array algebra computes, so kernels
-do not count.
+A call is a call of a Python function with its file in tinyattn/. A move is a call after a call in a
+different file. You have to follow both in a debugger. The forward pass uses array algebra, so
+kernels are not counted.
 """
 
 import sys

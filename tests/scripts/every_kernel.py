@@ -37,7 +37,7 @@ BOTH = np.float32, np.float64
 
 
 class Case(NamedTuple):
-    """A call of f with inputs; arrays of float64 among them are rounded to the dtype tested."""
+    """A call of f with inputs, in which float64 arrays are rounded to the dtype under test."""
 
     f: object  # f(*inputs, impl="auto"): arrays, Tensors, a Graph, or tuples of these
     inputs: tuple
@@ -50,7 +50,7 @@ CASES = {}  # name of a kernel: its cases
 
 
 def case(name, f, *inputs, implementations=("auto",), dtypes=BOTH, bounds=BOUND):
-    """Add a case; implementations: the ones that are compared with array algebra."""
+    """Add a case for the implementations that are compared with array algebra."""
     CASES.setdefault(name, []).append(Case(f, inputs, implementations, dtypes, bounds))
 
 
@@ -71,7 +71,7 @@ def kernels_for_all():
 
 
 def run(case, implementation, dtype, exact):
-    """Results and gradients as arrays; exact: of the same numbers, computed in float64."""
+    """Return results and gradients, computed in float64 from the same numbers if `exact`."""
     inputs, leaves = [], []
     for x in case.inputs:
         if isinstance(x, np.ndarray) and x.dtype == np.float64:
@@ -92,7 +92,7 @@ def run(case, implementation, dtype, exact):
 
 
 def rounded(x, dtype, exact):
-    """x in a dtype; exact: the same numbers as float64."""
+    """Return x rounded to a dtype, and then converted to float64 if `exact`."""
     return x.astype(dtype).astype(np.float64 if exact else dtype)
 
 
@@ -106,7 +106,7 @@ def flat(y):
 
 
 def error(found, expected, dtype):
-    """The largest error of some arrays; infinite for other shapes, dtypes or whole numbers."""
+    """Return the largest error, or infinity if shapes, dtypes or integers differ."""
     if len(found) != len(expected):
         return np.inf
     largest = 0.0

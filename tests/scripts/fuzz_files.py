@@ -1,11 +1,12 @@
-"""Broken files: valid ones, changed at random, must be read or refused as documented.
+"""Read damaged files (valid files with random changes), and test that errors are as documented.
 
     python -m tests.scripts.fuzz_files 100000        so many of each kind
     python -m tests.scripts.fuzz_files 100000 gguf   of one kind
 
-Each file is read; allowed is a result, or an exception of the documented kinds whose message names
-the file, and what was to be changed must be as before. Memory (as tracemalloc counts it) may be a
-few times the file, time less than a second. `test_fuzz_files.py` tries a sample.
+Reading a file must give a result, or an exception of a documented kind with a message that names
+the file. In this case, the object to be changed must be the same as before. Memory (as counted by
+tracemalloc) may be a few times the size of the file, and the time must be less than a second.
+`test_fuzz_files.py` tests a sample.
 """
 
 import pickle

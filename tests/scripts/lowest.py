@@ -1,4 +1,4 @@
-"""The lowest versions that pyproject.toml allows, as arguments for pip; --check: are these here?"""
+"""Print the lowest versions that pyproject.toml allows, or --check that they are installed."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Are the tests good enough to notice a wrong derivative? Make derivatives wrong, and see.
+"""Test whether the tests notice wrong derivatives, by changing derivatives on purpose.
 
     python -m tests.scripts.mutation [OPTIONS]
 
@@ -11,15 +11,16 @@
     --report            only print what is known
 
 A mutant is a derivative rule (`defvjp`), or a function of the same file that a rule calls, with one
-small mistake: a sign flipped, a factor dropped, two inputs swapped, a broadcast forgotten, x in
-place of y, a comparison turned. It lives in memory only: the code of the function is exchanged, the
-gradient checks of `tests/cases` that run through it are tried, then the tests in MORE_TESTS (with
-kernels or for loops in KERNEL_TESTS or LOOP_TESTS), and the code is put back. A mutant that all of
-them let pass survived: a check is missing, or the mutant computes the same.
+small mistake. For example, a sign is flipped, a factor is dropped, two inputs are swapped, a
+broadcast is forgotten, x replaces y, or a comparison is reversed. A mutant exists only in memory.
+The code of the function is replaced, and the gradient checks of `tests/cases` that run through it
+are executed, then the tests in MORE_TESTS (with kernels or for loops those in KERNEL_TESTS or
+LOOP_TESTS). Then the code is restored. A mutant that passes all tests has survived, so a check is
+missing, or the mutant computes the same result.
 
-Results are kept in build/mutation/, by the text of the function, so that what was not changed is
-not tried again. Survivors in EXPLAINED compute the same, those in WITHOUT_KERNELS do where no
-kernel runs; the reasons stand there.
+Results are stored in build/mutation/ under the text of the function, so that unchanged functions
+are not tested again. Survivors in EXPLAINED compute the same result, and those in WITHOUT_KERNELS
+do so if no kernel runs. The reasons are given there.
 """
 
 import argparse
@@ -92,7 +93,7 @@ EXPLAINED = {
     ("ops/reduce.py", "_extremum_vjp", "x -> y"): "x and y have the same dtype",
     ("ops/reduce.py", "restore", "-> g"): "a single number is broadcast to any shape",
 }
-# the same where kernels do not run; with --numba these are tried
+# equal results if kernels do not run, so these are tested only with --numba
 WITHOUT_KERNELS = {
     ("ops/index.py", "_names_rows", "index.ndim > 0"): "chooses who computes, not what",
     ("ops/index.py", "_row_numbers", "-n -> n"): "a line that runs with kernels only",
@@ -271,7 +272,7 @@ def mutants_of(path, select=functions_of_rules):
 
 
 def nodes_of(f):
-    """The nodes of the body of a function, always in the same order; no docstrings, no defaults."""
+    """Return the nodes of a function's body in a fixed order, without docstrings and defaults."""
     body = f.body if isinstance(f.body, list) else [f.body]
     return [node for part in body for node in ast.walk(part)]
 
@@ -332,7 +333,7 @@ class _Exchange(ast.NodeTransformer):
 
 
 def living_function(code):
-    """The function of the running program that has this code; None if there is none."""
+    """Return the function of the running program that has this code, or None."""
     found = [
         f
         for f in gc.get_objects()
@@ -359,7 +360,7 @@ def all_checks():
 
 
 def passes(check):
-    """Whether a check passes; any error is one that somebody would notice."""
+    """Return whether a check passes. Every exception counts as a failure."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -490,7 +491,7 @@ def chosen(options):
 
 
 def run(options):
-    """Try the mutants that were not tried yet; {key: result}."""
+    """Test the mutants that were not tested yet, and return {key: result}."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     known = read()
     select, mutants = chosen(options)
@@ -567,7 +568,7 @@ def main(arguments=None):
     if not options.numba:
         sys.modules["numba"] = None  # all runs as Python, and its code can be exchanged
         with warnings.catch_warnings(action="ignore"):
-            have_numba("a mutant")  # says once that there is none; in a test it would be an error
+            have_numba("a mutant")  # warns once that Numba is missing
     known, mutants = (
         (read(), [m for _, m in chosen(options)[1]]) if options.report else run(options)
     )

@@ -97,7 +97,9 @@ def docstrings(source):
 
 
 def errors(source):
-    """(line, text) of each text in a `raise` or in a call of an exception; values become X."""
+    """Return (line, text) of each text in a `raise` or in a call of an exception, with X for
+    values.
+    """
     for node in ast.walk(ast.parse(source)):
         call = node.exc if isinstance(node, ast.Raise) else node
         name = getattr(call, "func", None)
@@ -109,7 +111,7 @@ def errors(source):
 
 
 def _text(node):
-    """The text of a string with X for its values; "" for anything else."""
+    """Return the text of a string with X for its values, or "" for any other node."""
     if isinstance(node, ast.JoinedStr):
         return "".join([v.value if isinstance(v, ast.Constant) else "X" for v in node.values])
     if isinstance(node, ast.BinOp):
@@ -118,7 +120,7 @@ def _text(node):
 
 
 def comments(source):
-    """(line, text) of each comment of a Python file; lines that follow each other are one."""
+    """Return (line, text) of each comment of a Python file. Consecutive lines are one comment."""
     found = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT or re.match(r"# (?:-{3,}|noqa|type:)", token.string):
@@ -184,7 +186,7 @@ def project():
 
 
 def of_package(name):
-    """The docstrings of an installed package; None if it is not installed."""
+    """Return the docstrings of a package, or None if it is not installed."""
     try:
         folder = Path(importlib.import_module(name).__file__).parent
     except ImportError:

@@ -111,7 +111,7 @@ def broken_links(pages):
 
 
 def contents(pages):
-    """What pages must have: formulas, three implementations, words for pictures; and the size."""
+    """Return missing formulas, implementations and alt texts of the pages, and excessive size."""
     found = []
     attention = pages["reference/functional/scaled_dot_product_attention.html"]
     if attention.formulas < 2:

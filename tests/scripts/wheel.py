@@ -1,10 +1,11 @@
-"""Is the wheel complete? Build it, install it in an empty environment, use it as a student does.
+"""Test the wheel: build it, install it in an empty environment, and use it like a student.
 
     python -m tests.scripts.wheel                   build from this checkout; needs a package index
     python -m tests.scripts.wheel --wheel FILE      one that is built already
     python -m tests.scripts.wheel --extra ""        without the extra [class]: only NumPy and Numba
 
-Everything happens in a temporary folder outside of the checkout. The exit code is 0 if all held.
+Everything happens in a temporary folder outside the checkout. The exit code is 0 if all checks
+passed.
 """
 
 import argparse
