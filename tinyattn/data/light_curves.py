@@ -8,7 +8,7 @@ import numpy as np
 from tinyattn.engine.random import generator
 
 FILE = Path(__file__).with_name("light_curves.npz")
-TEST = 2100  # the last stars of the file; they are stored in random order
+TEST = 2100  # the last stars of the file, which are stored in random order
 CLASSES = (
     "RR Lyrae ab",
     "RR Lyrae c",
@@ -32,7 +32,7 @@ class LightCurves(NamedTuple):
     """
 
     times: np.ndarray  # [B, T] float32: days from the first observation, not evenly spaced
-    magnitudes: np.ndarray  # a smaller magnitude is brighter; the mean of the star is 0
+    magnitudes: np.ndarray  # relative to the mean of the star, where smaller is brighter
     errors: np.ndarray  # standard deviation of the noise in the magnitudes
     label: np.ndarray  # index into CLASSES
     period: np.ndarray  # main period in days

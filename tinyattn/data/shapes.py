@@ -32,7 +32,7 @@ class Shapes(NamedTuple):
         kind     index into KINDS [B] int64
     """
 
-    points: np.ndarray  # [B, N, 3] float32, centred; the farthest point has distance 1
+    points: np.ndarray  # [B, N, 3] float32, centred, with the farthest point at distance 1
     part: np.ndarray  # [B, N] int64, index into PARTS
     kind: np.ndarray  # [B] int64, index into KINDS
 

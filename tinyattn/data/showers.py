@@ -20,7 +20,7 @@ from tinyattn.engine.random import generator
 HALF = 16.0  # cm from the axis of the detector to its edge
 FRONT, BACK = 8, 4  # layers
 THICKNESS = np.array([2.0] * FRONT + [4.0] * BACK)  # cm
-# cm: side of a cell in the inner region; outer cells are 2 x as wide
+# cm, side of a cell in the inner region, where cells are half as wide as outside
 CELL = np.array([1.0] * FRONT + [2.0] * BACK)
 INNER = 8.0  # cm: cells with |x| and |y| below this are in the inner region
 PLANES = np.array([-9.0, -6.0, -3.0])  # cm: tracking planes before the calorimeter
