@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 
 def __getattr__(name):
-    """A file of this folder, imported at its first use."""
+    """Return a file of this folder, imported at its first use."""
     if name.startswith("_") or find_spec(f"{__name__}.{name}") is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

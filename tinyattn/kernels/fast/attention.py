@@ -491,7 +491,7 @@ def task_to_block(task, t_blocks):
 
 @helper
 def load_bias_tile(tile, bias, at, row, column, rows, keys):
-    """tile[s, t] = bias[t, s], with zeros after the last row."""
+    """Write bias[t, s] to tile[s, t], with zeros after the last row."""
     noinline()
     if rows < QUERIES:
         fill(tile, 0)
@@ -544,7 +544,7 @@ def visibility(seen, mask, at, row, column, rows, keys, diagonal, first):
 
 @helper
 def mask_tile(tile, seen, lane, wide, keys):
-    """tile[s, t] = -∞ where query t may not see key s."""
+    """Write -∞ to tile[s, t] if query t may not attend to key s."""
     noinline()
     hidden = broadcast(tile, -np.inf)
     for s in range(keys):
@@ -572,7 +572,7 @@ EMPTY = {np.dtype(d): np.empty((0, 0), d) for d in (np.float32, np.float64, bool
 
 
 def inputs(lead, q, k, v, bias, mask, causal, scale):
-    """The `Inputs` of the fast version."""
+    """Return the `Inputs` of the fast version."""
     sizes = (q.shape[-2], *k.shape[-2:], v.shape[-1])
     bias = EMPTY[q.dtype] if bias is None else bias
     mask = EMPTY[np.dtype(bool)] if mask is None else mask

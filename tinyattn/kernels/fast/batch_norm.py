@@ -75,7 +75,7 @@ def gradient_sums(straight, along, g, x, mean, C, N, team, start, stop):
 
 @jit
 def normalise_backward(dx, g, x, mean, factor, level, slope, C, team, start, stop):
-    """dx = factor · (g - level - slope (x - mean))"""
+    """Compute dx = factor · (g - level - slope (x - mean))."""
     if fork_join(team, start, stop):
         return
     W = width(x)
@@ -89,7 +89,7 @@ def normalise_backward(dx, g, x, mean, factor, level, slope, C, team, start, sto
 
 
 def statistics(x):
-    """Mean and variance of each feature of x [N, C]."""
+    """Return the mean and variance of each feature of x [N, C]."""
     N, C = x.shape
     row, mean = ravel(x), np.zeros(C, x.dtype)
     for squares in (False, True):
@@ -101,7 +101,7 @@ def statistics(x):
 
 
 def batch_norm(x, weight, bias, mean, var, eps):
-    """(x - mean) / √(var + ε) · weight + bias, and the arrays for the backward pass."""
+    """Return (x - mean) / √(var + ε) · weight + bias, and the arrays for the backward pass."""
     N, C = x.shape
     scale = (1 / np.sqrt(var + eps)).astype(x.dtype, copy=False)
     factor = scale if weight is None else scale * weight

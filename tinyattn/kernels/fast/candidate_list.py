@@ -76,7 +76,7 @@ def pad_end(dist, o, n):
 
 @helper_no_fma
 def count_within(dist, o, n, limit):
-    """How many distances of the list are within the limit."""
+    """Return how many distances of the list are within the limit."""
     total = 0
     for i in range(o, o + n, width(dist)):
         total += count_less_equal(load(dist, i), limit)
@@ -85,7 +85,7 @@ def count_within(dist, o, n, limit):
 
 @helper_no_fma
 def find_limit(dist, o, n, k, limit):
-    """A limit that at least k of the n ≥ k distances are within, and not many more.
+    """Return a limit that at least k of the n ≥ k distances are within, and not many more.
 
     The search narrows an interval between a limit that keeps too few and one that keeps too many.
     The next limit to try is where k would be if the distances were spread evenly between the two
@@ -116,13 +116,13 @@ def find_limit(dist, o, n, k, limit):
 
 @helper_no_fma
 def tolerance(k):
-    """So many more than k may stay in a list when it is pruned."""
+    """Return how many candidates more than k may stay in a list after pruning."""
     return k // 4 + 2
 
 
 @helper_no_fma
 def shell_sort(dist, ids, o, n):
-    """Shell's sort by distance, ties by id: entries move in steps that get smaller and smaller."""
+    """Sort by distance, ties by id, with Shell's sort (in ever smaller steps)."""
     noinline()
     gap = 1
     while gap < n // 3:
@@ -141,7 +141,7 @@ def shell_sort(dist, ids, o, n):
 
 @helper_no_fma
 def sort(dist, ids, o, n):
-    """The same, by a sorting network if the list fits into registers."""
+    """Sort in the same way, but with a sorting network if the list fits into registers."""
     noinline()
     if fits_in_registers(dist, n):
         sort_in_registers(dist, ids, o, n)

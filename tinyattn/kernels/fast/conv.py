@@ -83,7 +83,7 @@ def padded_frame(x, n):
 
 @helper
 def row_length(n):
-    """Length of the last axis of a frame."""
+    """Return the length of the last axis of a frame."""
     return (n.wide + n.stride[1] - 1) // n.stride[1]
 
 
@@ -368,7 +368,7 @@ def backward_w(dw, db, g, x, n, parts, wide, team, start, stop):
 
 
 def shape_of(x, w, stride, dilation, before, after, groups):
-    """The `Shape` of a convolution."""
+    """Return the `Shape` of a convolution."""
     B, C, H, W = x.shape
     high, wide = H + before[0] + after[0], W + before[1] + after[1]
     rows, columns = (
@@ -394,12 +394,12 @@ def shape_of(x, w, stride, dilation, before, after, groups):
 
 
 def terms_in(n):
-    """How many terms the sum for one y has."""
+    """Return how many terms the sum for one y has."""
     return n.C // n.groups * n.KH * n.KW
 
 
 def convolution(x, w, bias, n):
-    """y [B, O, rows, columns]"""
+    """Return y [B, O, rows, columns]."""
     y = empty_pooled((n.B, n.O, n.rows, n.columns), x.dtype)
     bias = np.zeros(n.O, x.dtype) if bias is None else ravel(bias)
     arrays = ravel(y), ravel(x), ravel(w), bias

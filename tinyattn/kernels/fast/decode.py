@@ -86,7 +86,7 @@ def groups(B):
 
 
 def too_small_for_threads(x, cache, weights):
-    """Whether no part of a layer is worth a second thread."""
+    """Return whether no part of a layer is worth a second thread."""
     places = cache[0].shape[2]
     return max(len(x) * max([w.size for w in weights]), 2 * x.size * places) <= thresholds.DECODE
 
@@ -207,7 +207,7 @@ def llama_blocks_steps(
 
 @helper
 def team_if_worth_it(team, multiplications):
-    """The team if there is so much to do, else an empty team."""
+    """Return the team if there is enough work for several threads, else an empty team."""
     return team if multiplications > thresholds.DECODE else team[:0]
 
 
@@ -222,7 +222,7 @@ def normalise(y, x, weight, bias, B, centred, eps):
 
 @helper
 def linear(y, x, weight, bias, B, team):
-    """y = x Wᵀ + b"""
+    """Compute y = x Wᵀ + b."""
     noinline()
     N, work = y.size // B, weight.size * B
     items = max(
@@ -245,7 +245,7 @@ def linear(y, x, weight, bias, B, team):
 
 @helper
 def linear_maps(y, x, maps, sizes, B, team):
-    """y = x Wᵀ + b for several W of the same x, one after the other: y_p [B, sizes[p]].
+    """Compute y = x Wᵀ + b for several W of the same x, one after the other: y_p [B, sizes[p]].
 
     A row of `maps` contains the address of W, its kind, and the address of b, or 0 without one. The
     kind is FLOAT32, or the kind of blocks in `fast.blocks`.
@@ -301,7 +301,7 @@ def rows_of_maps(y, x, sum_x, pairs, maps, sizes, B, tiles, items, team, start, 
 
 @helper
 def silu_gate(y, gate):
-    """y ← silu(gate) · y with silu(x) = x / (1 + e⁻ˣ)"""
+    """Compute y ← silu(gate) · y with silu(x) = x / (1 + e⁻ˣ)."""
     one = y.dtype.type(1)
     for i in range(0, y.size, width(y)):
         x = load_partial(gate, i, y.size, 0)
@@ -329,7 +329,7 @@ def rotate(x, cos, sin, B, d, step, apart):
 
 @helper
 def attend(y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, team, start, stop):
-    """y = Σ_s a_s v_s over all tokens so far and the new one, [B, H d].
+    """Compute y = Σ_s a_s v_s over all tokens so far and the new one, [B, H d].
 
     Item b G + g is text b and head g of the keys and values.
     Head h of text b has its query at q[b q_row + h d], and g its new key at k[b kv_row + g d].

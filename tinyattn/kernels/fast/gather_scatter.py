@@ -39,7 +39,7 @@ def add_columns(y, rows, ids, C, parts, team, start, stop):
 
 @jit
 def take(y, rows, ids, C, stream, team, start, stop):
-    """y_e = rows[ids_e] for e = start … stop."""
+    """Compute y_e = rows[ids_e] for e = start … stop."""
     if fork_join(team, start, stop):
         return
     W = width(y)
@@ -78,7 +78,7 @@ def sum_columns(y, rows, n, C, parts, team, start, stop):
 
 
 def sum_rows(rows):
-    """Σ_e rows_e of rows [n, C]."""
+    """Return Σ_e rows_e of rows [n, C]."""
     n, C = rows.shape
     y = np.zeros(C, rows.dtype)
     parts = max(1, min(thread_pool.num_threads(), C // width(y)))

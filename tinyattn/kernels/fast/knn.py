@@ -126,7 +126,7 @@ def quickselect(key, rows, n, middle):
 
 @helper_no_fma
 def median_of_three(p, q, r):
-    """The middle one of three numbers."""
+    """Return the median of three numbers."""
     return max(min(p, q), min(max(p, q), r))
 
 
@@ -180,7 +180,7 @@ def copy_rows(order, first, rows, n):
 
 @helper_no_fma
 def widest_axis(x, order, first, last):
-    """The feature in which the rows of x from order[first] on differ most, by a sample."""
+    """Return the feature in which the rows of x from order[first] on differ most, by a sample."""
     side, most, step = 0, x.dtype.type(-1), (last - first + LEAF_SIZE - 1) // LEAF_SIZE
     for d in range(x.shape[1]):
         low = high = x[order[first], d]
@@ -323,7 +323,7 @@ def initial_limits(limit, best, f, l, k):
 
 @helper_no_fma
 def max_limit(limit, size):
-    """The largest limit."""
+    """Return the largest limit."""
     largest = limit[0]
     for q in range(size):
         largest = max(largest, limit[q])
@@ -396,7 +396,7 @@ def search(index, d2, f, k, team, first, last):
 
 
 def knn(x, offsets, k):
-    """The k nearest neighbours of each point in its cloud, and their squared distances."""
+    """Return the k nearest neighbours of each point in its cloud, and their squared distances."""
     if k == 0 or len(x) == 0:
         return np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
     large = np.diff(offsets).max() > LARGE_CLOUD

@@ -235,7 +235,7 @@ def search(index, d2, overflow, x, b, k, team, first, last):
 
 
 def knn_by_product(x, offsets, k):
-    """The k nearest, or None if too many distances are nearly equal."""
+    """Return the k nearest, or None if too many distances are nearly equal."""
     b = blocks(x, offsets)
     index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
     overflow = np.zeros(len(b.size), bool)

@@ -93,7 +93,7 @@ def matmul(a, b, bias=None):
 
 @lru_cache(4096)
 def plan(M, N, K, W, threads):
-    """(the `Blocking` as a tuple, groups, size of the packed panels) of a product."""
+    """Return (the `Blocking` as a tuple, groups, size of the packed panels) of a product."""
     n = choose_blocking(M, N, K, W, threads)
     # 16 more, so that the start can be aligned to a cache line
     size = -(-N // n.panel) * n.panel * K + 16
@@ -123,21 +123,21 @@ def choose_blocking(M, N, K, W, threads):
 
 
 def block_of_a(rows, K):
-    """(height, depth) of the blocks of some rows of A, all of about the same size."""
+    """Return (height, depth) of the blocks of some rows of A, all of about the same size."""
     depth = -(-K // max(1, -(-K // MAX_BLOCK_DEPTH)))
     height = min(MAX_BLOCK_ROWS, MAX_BLOCK_SIZE // max(depth, 1) // TILE_ROWS * TILE_ROWS)
     return -(-rows // (-(-rows // height) * TILE_ROWS)) * TILE_ROWS, depth
 
 
 def transposed(x):
-    """x^T, contiguous."""
+    """Return a contiguous copy of x^T."""
     out = np.empty(x.shape[::-1], x.dtype)
     transpose_matrix(out.reshape(-1), x.reshape(-1), *x.shape)
     return out
 
 
 def _operand(x):
-    """The `Operand` of x, as a tuple."""
+    """Return the `Operand` of x, as a tuple."""
     if x.flags.writeable and x.flags.c_contiguous:
         return x.reshape(-1), x.shape[1], 1
     if x.flags.writeable and x.flags.f_contiguous:
@@ -148,7 +148,7 @@ def _operand(x):
 
 @jit
 def transpose_matrix(out, x, rows, columns):
-    """out [columns, rows] = x^T"""
+    """Compute out [columns, rows] = x^T."""
     transpose(out, 0, rows, x, 0, columns, rows, columns, x.dtype.type(1))
 
 

@@ -111,7 +111,7 @@ def backward_weights(dw, shared, g, y, w, h, index, K, F, team, first, last):
 
 @jit_no_fma
 def backward_messages(dh, shared, g, y, w, h, reverse, K, F, team, first, last):
-    """dh_if = Σ w_nk (g_nf / K + shared_nf [w_nk h_if = z_nf]) over the edges nk from i."""
+    """Compute dh_if = Σ w_nk (g_nf / K + shared_nf [w_nk h_if = z_nf]) over the edges nk from i."""
     if fork_join(team, first, last):
         return
     starts, edges, receivers = reverse
@@ -129,7 +129,7 @@ def backward_messages(dh, shared, g, y, w, h, reverse, K, F, team, first, last):
 
 
 def mean_max(w, h, index):
-    """[mean, max] of w_nk h_i. [N, 2F]"""
+    """Return mean and maximum of w_nk h_i, concatenated, [N, 2F]."""
     (N, K), F = index.shape, h.shape[1]
     y = np.empty((N, 2 * F), h.dtype)
     parallel_for(forward, N, *map(ravel, (y, w, h, index)), K, F)
@@ -152,7 +152,7 @@ def mean_max_backward(g, y, w, h, index, reverse, weights_wanted):
 
 @jit_no_fma
 def forward_max(y, tied, h, index, K, F, team, first, last):
-    """y_nf = max_k h_if, and how many of the k are equal to it."""
+    """Compute y_nf = max_k h_if, and how many of the k are equal to it."""
     if fork_join(team, first, last):
         return
     zero, one = broadcast(h, 0), broadcast(h, 1)
@@ -171,7 +171,7 @@ def forward_max(y, tied, h, index, K, F, team, first, last):
 
 @jit_no_fma
 def backward_max(dh, shared, y, h, reverse, F, team, first, last):
-    """dh_if = Σ shared_nf [h_if = y_nf] over the receivers n of i."""
+    """Compute dh_if = Σ shared_nf [h_if = y_nf] over the receivers n of i."""
     if fork_join(team, first, last):
         return
     starts, _, receivers = reverse
@@ -187,7 +187,7 @@ def backward_max(dh, shared, y, h, reverse, F, team, first, last):
 
 
 def maximum(h, index):
-    """max_k h_i [N, F], and how many are equal to it [N, F]."""
+    """Return max_k h_i [N, F], and how many are equal to it [N, F]."""
     (N, K), F = index.shape, h.shape[1]
     y, tied = np.empty((2, N, F), h.dtype)
     parallel_for(forward_max, N, *map(ravel, (y, tied, h, index)), K, F)
@@ -206,7 +206,7 @@ def maximum_backward(g, y, tied, h, index, reverse):
 
 @jit_no_fma
 def distances(d2, x, index, team, first, last):
-    """d²_nk = Σ_s (x_ns - x_is)²."""
+    """Compute d²_nk = Σ_s (x_ns - x_is)²."""
     if fork_join(team, first, last):
         return
     for n in range(first, last):
@@ -238,14 +238,14 @@ def backward_distances(dx, g, x, index, reverse, team, first, last):
 
 
 def squared_distances(x, index):
-    """d²_nk of each point and its neighbours. [N, K]"""
+    """Return d²_nk between each point and its neighbours, [N, K]."""
     d2 = np.empty(index.shape, x.dtype)
     parallel_for(distances, len(index), d2, x, index)
     return d2
 
 
 def squared_distances_backward(g, x, index, reverse):
-    """dx."""
+    """Return dx, the gradient of the points."""
     dx = np.empty_like(x)
     parallel_for(backward_distances, len(x), dx, g, x, index, reverse)
     return dx
@@ -256,7 +256,7 @@ def squared_distances_backward(g, x, index, reverse):
 
 @jit_no_fma
 def pairs(y, p, q, index, team, first, last):
-    """y_nk = p_n + q_i."""
+    """Compute y_nk = p_n + q_i."""
     if fork_join(team, first, last):
         return
     for n in range(first, last):
@@ -268,7 +268,7 @@ def pairs(y, p, q, index, team, first, last):
 
 @jit_no_fma
 def backward_pairs(dp, dq, g, reverse, team, first, last):
-    """dp_n = Σ_k g_nk, and dq_n the sum over the edges from n."""
+    """Compute dp_n = Σ_k g_nk, and dq_n the sum over the edges from n."""
     if fork_join(team, first, last):
         return
     starts, edges, receivers = reverse
@@ -290,7 +290,7 @@ def backward_pairs(dp, dq, g, reverse, team, first, last):
 
 
 def pair_sums(p, q, index):
-    """p_n + q_i for each point n and each of its neighbours. [N, K, F]"""
+    """Return p_n + q_i for each point n and each of its neighbours i, [N, K, F]."""
     y = empty_pooled((*index.shape, q.shape[1]), q.dtype)
     parallel_for(pairs, len(index), y, p, q, index)
     return y

@@ -161,7 +161,7 @@ def mean(y, x, n, team, start, stop):
 
 @jit
 def mean_backward(dx, g, n, team, start, stop):
-    """Every x of a window receives its share of g."""
+    """Add 1/K of the g of each window to the dx of its positions."""
     if fork_join(team, start, stop):
         return
     H, W = dx.shape[1:]

@@ -48,7 +48,7 @@ def product(x, raw):
 
 
 def unpacked(raw, dtype):
-    """W [N, C] from raw [N, C / 32, bytes of a block]."""
+    """Return W [N, C] from raw [N, C / 32, bytes of a block]."""
     N, blocks, kind = raw.shape
     w = empty_pooled((N, 32 * blocks), dtype)
     parallel_for(unpack_rows, N, w.reshape(-1), raw.reshape(-1), kind, blocks)
@@ -57,7 +57,7 @@ def unpacked(raw, dtype):
 
 @jit
 def block_product(y, x, raw, kind, M, N, C, team):
-    """y = x Wᵀ, with the rows of the matrix divided among the team."""
+    """Compute y = x Wᵀ, with the rows of the matrix divided among the team."""
     noinline()
     sum_x, pairs = alloc_aligned(C // 32, y), alloc_aligned(C, y)
     prepare(sum_x, pairs, x, M)
@@ -103,7 +103,7 @@ def prepare(sum_x, pairs, x, M):
 
 @helper
 def some_rows(y, x, sum_x, pairs, raw, kind, M, N, C, j0, j1):
-    """The columns j0 … j1 - 1 of y [M, N]: those rows of the matrix with all rows of x."""
+    """Compute columns j0 … j1 - 1 of y [M, N], from rows j0 … j1 - 1 of the matrix."""
     noinline()
     if M == 1:
         if kind == Q4_1:
@@ -162,7 +162,7 @@ def q4_1_sums(y, sum_x, pairs, raw, n, j0, j1):
 
 @helper
 def q8_0_sums(y, x, raw, n, j0, j1):
-    """y_j = Σ_b d_jb Σ_i q_jbi x_bi for rows j0 … j1 - 1 of n blocks each."""
+    """Compute y_j = Σ_b d_jb Σ_i q_jbi x_bi for rows j0 … j1 - 1 of n blocks each."""
     noinline()
     W = width(y)
     for j in range(j0, j1):
@@ -178,7 +178,7 @@ def q8_0_sums(y, x, raw, n, j0, j1):
 
 @helper
 def unpack(w, raw, kind, first, n):
-    """w = the numbers of n blocks from block `first` on."""
+    """Write the numbers of n blocks from block `first` on to w."""
     noinline()
     W = width(w)
     for b in range(n):

@@ -74,7 +74,7 @@ def search(f, r2, number, j_of, d2, starts, team, first, last):
 
 
 def radius(x, offsets, r2):
-    """The pairs (j, i) with d²_ij ≤ r², ordered by i, then by distance, ties by j."""
+    """Return the pairs (j, i) with d²_ij ≤ r², ordered by i, then by distance, ties by j."""
     if len(x) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     f = forest(x, offsets)

@@ -125,7 +125,7 @@ def tiny_square(like):
 
 @helper
 def tile_width(W, columns, j):
-    """The width of the tile that starts at column j: four vectors, fewer at the end."""
+    """Return the width of the tile that starts at column j: four vectors, fewer at the end."""
     return min(4 * W, columns - j)
 
 
@@ -160,7 +160,7 @@ def pack_transposed(w, gates, rows, columns, P):
 
 @jit
 def pack_straight(w, gates, rows, columns, P, L):
-    """W [gates · P, L] in the same form: panel j starts at j · gates · P."""
+    """Return W [gates · P, L] in the same form: panel j starts at j · gates · P."""
     W = width(w)
     out = alloc_aligned(gates * P * L, w)
     fill(out, w.dtype.type(0))
@@ -465,7 +465,7 @@ def backward(arrays, n, parts, team, start, stop):
 
 @helper
 def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
-    """dx_t = dp W_ih, for some steps of R sequences."""
+    """Compute dx_t = dp W_ih, for some steps of R sequences."""
     noinline()
     W, row, GP = width(dx), row_of_gradients(n, width(dx)), GATES[n.kind] * n.P
     for j in range(0, n.L, 4 * W):
@@ -630,12 +630,12 @@ def add_up(db, i, own, high, k):
 
 
 def round_up(n, W):
-    """n rounded up to whole vectors of W numbers."""
+    """Return n rounded up to whole vectors of W numbers."""
     return -(-n // W) * W
 
 
 def sizes_of(kind, x, w_hh, reverse):
-    """The `Sizes` of a call."""
+    """Return the `Sizes` of a call."""
     (B, T, D), H, W = x.shape, w_hh.shape[1], width(x)
     return Sizes(kind, B, T, D, H, round_up(H, W), round_up(D, W), bool(reverse))
 
@@ -647,7 +647,7 @@ def over_batch(kernel, n, *arrays):
 
 
 def is_small(n):
-    """Whether a second thread costs more than it brings."""
+    """Return whether the work is so small that a second thread would not help."""
     return n.B * n.T * n.H * (n.D + n.H) < thresholds.RECURRENT
 
 

@@ -154,7 +154,7 @@ def gated(kind, p, q, before):
 
 
 def gated_backward(kind, g, kept, q, before):
-    """dp, dq, dbefore"""
+    """Return dp, dq, dbefore."""
     (B, H), gates = before.shape, GATES[kind]
     dp, dbefore = np.empty((B, gates * H), q.dtype), np.empty((B, H), q.dtype)
     rows, last = (dbefore.reshape(-1), ravel(g), kept), ravel(before)

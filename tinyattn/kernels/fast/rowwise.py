@@ -46,7 +46,7 @@ def parallel_rows(kernel, n, size, *arguments):
 
 @jit
 def softmax_rows(y, x, C, log, team, start, stop):
-    """y_i = exp(x_i - top) / Σ_j exp(x_j - top), or its logarithm x_i - top - ln Σ …"""
+    """Compute y_i = exp(x_i - top) / Σ_j exp(x_j - top), or its logarithm x_i - top - ln Σ …"""
     if fork_join(team, start, stop):
         return
     W, one = width(x), x.dtype.type(1)
@@ -99,7 +99,7 @@ def softmax(x, log):
 
 
 def softmax_backward(g, y, log):
-    """The gradient of `softmax`, from its result y."""
+    """Return the gradient of `softmax`, from its result y."""
     dx, C = empty_pooled(y.shape, y.dtype), y.shape[-1]
     arrays = dx.reshape(-1), ravel(g), ravel(y)
     parallel_rows(softmax_rows_backward, y.size // C, y.size, *arrays, C, log)
@@ -111,7 +111,7 @@ def softmax_backward(g, y, log):
 
 @jit
 def cross_entropy_rows(losses, tops, shifts, x, ids, C, team, start, stop):
-    """loss = ln Σ_j exp(x_j) - x_id, with top = max x and shift = ln Σ_j exp(x_j - top)."""
+    """Compute loss = ln Σ_j exp(x_j) - x_id, with top = max x and shift = ln Σ_j exp(x_j - top)."""
     if fork_join(team, start, stop):
         return
     W = width(x)
@@ -131,7 +131,7 @@ def cross_entropy_rows(losses, tops, shifts, x, ids, C, team, start, stop):
 
 @jit
 def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, team, start, stop):
-    """dx_i = g (softmax(x)_i - [i = id])"""
+    """Compute dx_i = g (softmax(x)_i - [i = id])."""
     if fork_join(team, start, stop):
         return
     W = width(x)
@@ -144,7 +144,7 @@ def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, team, start, sto
 
 
 def cross_entropy(x, ids):
-    """-ln softmax(x)[id] for each row of x [N, C], and the arrays for the backward pass."""
+    """Return -ln softmax(x)[id] for each row of x [N, C], and the arrays for the backward pass."""
     N, C = x.shape
     losses, tops, shifts = (np.empty(N, x.dtype) for _ in range(3))
     ids = np.require(ids, np.int64, ["C", "W"])
@@ -153,7 +153,7 @@ def cross_entropy(x, ids):
 
 
 def cross_entropy_backward(g, saved, x):
-    """The gradient of x."""
+    """Return the gradient of x."""
     tops, shifts, ids = saved
     dx = empty_pooled(x.shape, x.dtype)
     arrays = dx.reshape(-1), ravel(g), tops, shifts, ravel(x), ids
@@ -166,7 +166,7 @@ def cross_entropy_backward(g, saved, x):
 
 @jit
 def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, stop):
-    """y = (x - mean) · scale · weight + bias with scale = 1/√(mean((x - mean)²) + ε).
+    """Compute y = (x - mean) · scale · weight + bias with scale = 1/√(mean((x - mean)²) + ε).
 
     Without `centred` the mean counts as 0, which is the RMS norm. An empty weight counts as 1, an
     empty bias as 0.
@@ -249,7 +249,7 @@ def norm(x, weight, bias, eps, centred):
 
 
 def norm_backward(g, saved, x, centred):
-    """dx, dweight, dbias"""
+    """Return dx, dweight, dbias."""
     C = x.shape[-1]
     N = x.size // C
     parts = max(1, min(REDUCTION_PARTS, N // 32))
@@ -308,7 +308,7 @@ def gelu_sums(out, g, x, backward, tanh, team, start, stop):
 
 @jit
 def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
-    """The same in vectors of float32."""
+    """Compute the same as `gelu_sums` with vectors of float32."""
     if fork_join(team, start, stop):
         return
     W = width(x)
@@ -339,7 +339,7 @@ def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
 
 
 def gelu(x, tanh):
-    """x Φ(x)"""
+    """Return the GELU of x, x Φ(x)."""
     y, row = empty_pooled(x.shape, x.dtype), ravel(x)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     parallel_rows(kernel, x.size, 4 * x.size, y.reshape(-1), row, row, False, tanh)
@@ -347,7 +347,7 @@ def gelu(x, tanh):
 
 
 def gelu_backward(g, x, tanh):
-    """The gradient of x."""
+    """Return the gradient of x."""
     dx = empty_pooled(x.shape, x.dtype)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     parallel_rows(kernel, x.size, 4 * x.size, dx.reshape(-1), ravel(g), ravel(x), True, tanh)
@@ -359,7 +359,7 @@ def gelu_backward(g, x, tanh):
 
 @helper
 def add_numbers(y, x, team, start, stop):
-    """y ← y + x"""
+    """Add x to y."""
     if fork_join(team, start, stop):
         return
     for i in range(start, stop, width(y)):

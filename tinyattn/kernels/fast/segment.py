@@ -42,7 +42,7 @@ MAX_PREFETCHED_ROWS = 64  # prefetched rows of the next segment, at most
 
 @jit
 def count_rows(ids, n):
-    """(order, starts): rows order[starts[s] : starts[s + 1]] belong to segment s."""
+    """Return (order, starts): rows order[starts[s] : starts[s + 1]] belong to segment s."""
     starts, order = np.zeros(n + 1, np.int64), np.empty(len(ids), np.int64)
     for e in range(len(ids)):
         starts[ids[e] + 1] += 1
@@ -60,7 +60,7 @@ def count_rows(ids, n):
 
 @jit
 def reduce_rows(y, values, order, starts, C, kind, team, start, stop):
-    """y_s = □ of its rows, the rows one after the other: y_s stays in the first cache."""
+    """Reduce the rows of each segment to y_s, row by row, so that y_s stays in the cache."""
     if fork_join(team, start, stop):
         return
     for s in range(start, stop):
@@ -144,7 +144,7 @@ def reduce(values, ids, n, kind):
 
 
 def reduce_backward(g, y, saved, values, kind):
-    """The gradient of `reduce` with respect to values."""
+    """Return the gradient of `reduce` with respect to values."""
     dx = empty_pooled(values.shape, values.dtype)
     (order, starts), C = saved, math.prod(values.shape[1:])
     where = order, starts, C
@@ -161,7 +161,7 @@ def reduce_backward(g, y, saved, values, kind):
 
 @helper
 def longest_segment(starts, start, stop):
-    """The number of rows of the longest of the segments start … stop."""
+    """Return the number of rows of the longest of the segments start … stop."""
     most = 0
     for s in range(start, stop):
         most = max(most, starts[s + 1] - starts[s])
@@ -216,7 +216,7 @@ def softmax_segments(y, values, order, starts, C, stream, team, start, stop):
 
 @jit
 def softmax_segments_backward(dx, g, y, order, starts, C, stream, team, start, stop):
-    """dx_e = y_e (g_e - Σ g_e' y_e')"""
+    """Compute dx_e = y_e (g_e - Σ g_e' y_e')."""
     if fork_join(team, start, stop):
         return
     W = width(y)
@@ -255,7 +255,7 @@ def softmax(values, ids, n):
 
 
 def softmax_backward(g, y, saved):
-    """The gradient of `softmax`, from its result y."""
+    """Return the gradient of `softmax`, from its result y."""
     C = math.prod(y.shape[1:])
     if C <= NARROW:
         return segment_softmax.softmax_backward(g, y, *saved)

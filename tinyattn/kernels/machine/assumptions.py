@@ -74,7 +74,7 @@ def compiled(f):
 
 
 def random(*shape, dtype=np.float32):
-    """Numbers between 0 and 1."""
+    """Return numbers between 0 and 1."""
     return np.random.default_rng(0).random(shape).astype(dtype)
 
 

@@ -44,7 +44,7 @@ def fetch_add(typing, x, i, n):
 
 @intrinsic(lambda x, i: x[i])
 def atomic_load(typing, x, i):
-    """x[i], for x of int64."""
+    """Load x[i] of an int64 array."""
 
     def code(context, builder, signature, args):
         return builder.load_atomic(element_pointer(context, builder, x, *args, 1), "seq_cst", 8)
@@ -54,7 +54,7 @@ def atomic_load(typing, x, i):
 
 @intrinsic(lambda x, i, value: x.__setitem__(i, value))
 def atomic_store(typing, x, i, value):
-    """x[i] = value, for x of int64."""
+    """Store a value to x[i] of an int64 array."""
 
     def code(context, builder, signature, args):
         builder.store_atomic(

@@ -33,7 +33,7 @@ OF_FULL_DISK = re.compile(
 
 
 def import_numba():
-    """(Numba, ""), or None and why kernels cannot be compiled, as the end of a sentence."""
+    """Return (Numba, ""), or None and why kernels cannot be compiled, as the end of a sentence."""
     try:
         import numba
         from numba import config, extending  # noqa: F401  also an empty folder can be imported
@@ -116,7 +116,7 @@ def read(place):
 
 
 def remembered(key, places):
-    """The problem of an earlier trial, "" for none, or None if there was no trial."""
+    """Return the problem of an earlier trial, "" for none, or None if there was no trial."""
     for place in places:
         problem = read(place).get(key)
         if isinstance(problem, str):
@@ -144,7 +144,7 @@ def remember(key, problem, places):
 
 
 def try_facts():
-    """The fact that does not hold, in words, or "" if all do."""
+    """Return the fact that does not hold, in words, or "" if all do."""
     paths = [str(HERE.parents[2]), os.environ.get("PYTHONPATH", "")]
     own = {
         "TINYATTN_CANARY": "off",

@@ -31,7 +31,7 @@ def _count_reference(v, limit):
 
 @intrinsic(_count_reference)
 def count_less_equal(typing, v, limit):
-    """How many lanes of v are at most the limit."""
+    """Return how many lanes of v are at most the limit."""
 
     def code(context, builder, signature, args):
         v, limit = args
@@ -42,7 +42,7 @@ def count_less_equal(typing, v, limit):
 
 
 def _emit_popcount(builder, mask):
-    """How many lanes of a mask are true."""
+    """Return how many lanes of a mask are true."""
     number = ir.IntType(mask.type.count)
     kind = ir.FunctionType(number, [number])
     name = f"llvm.ctpop.i{mask.type.count}"
@@ -52,7 +52,7 @@ def _emit_popcount(builder, mask):
 
 @intrinsic(lambda v, w: sum(1 << i for i in range(len(v)) if v[i] <= w[i]))
 def mask_less_equal(typing, v, w):
-    """The lanes where v ≤ w, as bits of an integer."""
+    """Return the lanes where v ≤ w, as bits of an integer."""
 
     def code(context, builder, signature, args):
         mask = builder.fcmp_ordered("<=", *args)
@@ -64,7 +64,7 @@ def mask_less_equal(typing, v, w):
 
 @intrinsic(lambda bits: (int(bits) & -int(bits)).bit_length() - 1)
 def trailing_zeros(typing, bits):
-    """How many bits below the lowest 1 are 0: the number of that bit."""
+    """Return the index of the lowest bit that is 1."""
 
     def code(context, builder, signature, args):
         return builder.cttz(args[0], ir.IntType(1)(1))
@@ -92,7 +92,7 @@ def compress_less_equal(typing, dist, ids, o, v, source, i, limit):
 
 @intrinsic(partial(_compress_reference, comparison=np.greater))
 def compress_greater(typing, dist, ids, o, v, source, i, limit):
-    """The same with the lanes that are > limit."""
+    """Return the same with the lanes that are > limit."""
     return _emit_compress(">", dist, ids, o, v, source, i, limit)
 
 

@@ -136,7 +136,7 @@ def _lives(pid):
 
 
 def is_marked():
-    """Whether an earlier process compiled all kernels of these sources and versions."""
+    """Return whether an earlier process compiled all kernels of these sources and versions."""
     return any(mark.exists() for mark in _files("compiled"))
 
 
@@ -159,7 +159,7 @@ def _files(what):
 
 
 def _key():
-    """A checksum of all that the machine code depends on."""
+    """Return a checksum of everything that the machine code depends on."""
     names = ["NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"]
     on = [sys.version, version("numba"), version("llvmlite"), *map(os.environ.get, names)]
     return f"{zlib.crc32(repr(on).encode(), checksum_of_sources()):08x}"
@@ -167,7 +167,7 @@ def _key():
 
 @cache
 def checksum_of_sources():
-    """A checksum of all files of kernels."""
+    """Return a checksum of all files of kernels."""
     found = 0
     for source in sorted(HERE.rglob("*.py")):
         found = zlib.crc32(source.read_bytes(), found)

@@ -140,7 +140,7 @@ def _chunk_function(module, kernel, kind):
 
 @intrinsic(None)  # the intrinsic needs no reference, because without Numba there is no team
 def _call_chunk(typing, function, arguments, start, stop):
-    """The status of the function at an address, called with (arguments, start, stop)."""
+    """Return the status of the function at an address, called with (arguments, start, stop)."""
 
     def code(context, builder, signature, args):
         number, byte = ir.IntType(64), ir.IntType(8).as_pointer()

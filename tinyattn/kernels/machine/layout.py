@@ -36,7 +36,7 @@ def strided_matrices(lead, *xs):
 
 @lru_cache(256)
 def _plan(lead, layouts):
-    """What `strided_matrices` does for these shapes and strides."""
+    """Return what `strided_matrices` does for these shapes and strides."""
     todo, all_strides = [], []
     for i, (shape, strides, size, writeable) in enumerate(layouts):
         contiguous = i > 2 or len(shape) < 2 or strides[-1] == size or shape[-1] <= 1
@@ -58,7 +58,7 @@ def _plan(lead, layouts):
 
 
 def _flat_view(x, extent):
-    """The memory of an array with gaps, from its first number to its last, with one axis."""
+    """Return the memory of an array with gaps, from its first number to its last, with one axis."""
     whole = x.base
     if type(whole) is np.ndarray and whole.flags.c_contiguous and whole.dtype == x.dtype:
         start = (_address(x) - _address(whole)) // x.itemsize

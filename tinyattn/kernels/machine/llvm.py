@@ -55,7 +55,7 @@ if numba is not None:
 
         @staticmethod
         def lanes_of(number):
-            """How many numbers of this type of LLVM fill a vector."""
+            """Return how many numbers of this type of LLVM fill a vector."""
             return VECTOR_BYTES // size_of(number)
 
     @register_model(Vector)
@@ -74,7 +74,7 @@ def llvm_type(vector):
 
 
 def size_of(number):
-    """The bytes of a float32, float64 or integer, given as a type of LLVM."""
+    """Return the bytes of a float32, float64 or integer, given as a type of LLVM."""
     if isinstance(number, ir.IntType):
         return number.width // 8
     return 4 if isinstance(number, ir.FloatType) else 8
@@ -97,7 +97,7 @@ def element_pointer(context, builder, x, array, i, n):
 
 
 def vector_pointer(builder, pointer, i=0):
-    """A pointer to a number as one to the vector that starts i numbers further on."""
+    """Return a pointer to a number as one to the vector that starts i numbers further on."""
     number = pointer.type.pointee
     kind = ir.VectorType(number, Vector.lanes_of(number))
     pointer = builder.gep(pointer, [INT64(i)]) if i else pointer
@@ -195,14 +195,14 @@ def _alignment(kind):
 
 
 def type_suffix(number):
-    """How a type of numbers is written in the names of LLVM's functions: f32, f64, i32."""
+    """Return how a type of numbers is written in the names of LLVM's functions: f32, f64, i32."""
     if isinstance(number, ir.IntType):
         return f"i{number.width}"
     return "f32" if isinstance(number, ir.FloatType) else "f64"
 
 
 def emit_broadcast(builder, number, kind):
-    """The same for other instructions: a vector of LLVM's type `kind`."""
+    """Return the same for other instructions: a vector of LLVM's type `kind`."""
     first = builder.insert_element(kind(ir.Undefined), number, ir.IntType(32)(0))
     zeros = ir.VectorType(ir.IntType(32), kind.count)(None)
     return builder.shuffle_vector(first, kind(ir.Undefined), zeros)

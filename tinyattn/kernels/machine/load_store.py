@@ -29,7 +29,7 @@ def _alloc_reference(n, like):
 
 @intrinsic(_alloc_reference)
 def alloc_aligned(typing, n, like):
-    """An array of n numbers of the dtype of `like` that starts at a multiple of 64 bytes.
+    """Return an array of n numbers of the dtype of `like` that starts at a multiple of 64 bytes.
 
     A vector that lies across two cache lines (64 bytes each) takes twice as long to read.
     """
@@ -74,7 +74,7 @@ def array_at(typing, address, n, like):
 
 @intrinsic(lambda x, i: x[i : i + width(x)].copy())
 def load(typing, x, i):
-    """The vector x[i], x[i + 1], …"""
+    """Return the vector x[i], x[i + 1], …"""
     vector = Vector(x.dtype)
 
     def code(context, builder, signature, args):
@@ -98,7 +98,7 @@ def store(typing, x, i, v):
 
 @intrinsic(lambda x, i, end, rest: np.array([*x[i:end], *[rest] * width(x)][: width(x)], x.dtype))
 def load_partial(typing, x, i, end, rest):
-    """The vector x[i], x[i + 1], … with the number `rest` in the lanes from x[end] on."""
+    """Return the vector x[i], x[i + 1], … with the number `rest` in the lanes from x[end] on."""
     vector = Vector(x.dtype)
 
     def code(context, builder, signature, args):

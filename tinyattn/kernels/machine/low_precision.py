@@ -21,26 +21,26 @@ if numba is not None:
 
 @intrinsic(lambda raw, i, like: (raw[i : i + width(like)] & 15).astype(like.dtype))
 def load_low_halves(typing, raw, i, like):
-    """The lower 4 bits of the bytes raw[i], raw[i + 1], … as a vector."""
+    """Return the lower 4 bits of the bytes raw[i], raw[i + 1], … as a vector."""
     return _load(raw, like, lambda builder, v: builder.and_(builder.zext(v, _words(v)), _15(v)))
 
 
 @intrinsic(lambda raw, i, like: (raw[i : i + width(like)] >> 4).astype(like.dtype))
 def load_high_halves(typing, raw, i, like):
-    """The upper 4 bits of the bytes raw[i], raw[i + 1], … as a vector."""
+    """Return the upper 4 bits of the bytes raw[i], raw[i + 1], … as a vector."""
     four = lambda v: _words(v)([4] * v.type.count)
     return _load(raw, like, lambda builder, v: builder.lshr(builder.zext(v, _words(v)), four(v)))
 
 
 @intrinsic(lambda raw, i, like: raw[i : i + width(like)].astype(like.dtype))
 def load_bytes(typing, raw, i, like):
-    """The bytes raw[i], raw[i + 1], … as numbers from 0 to 255."""
+    """Return the bytes raw[i], raw[i + 1], … as numbers from 0 to 255."""
     return _load(raw, like, lambda builder, v: builder.zext(v, _words(v)))
 
 
 @intrinsic(lambda raw, i, like: raw[i : i + width(like)].view(np.int8).astype(like.dtype))
 def load_signed_bytes(typing, raw, i, like):
-    """The bytes raw[i], raw[i + 1], … as numbers from -128 to 127."""
+    """Return the bytes raw[i], raw[i + 1], … as numbers from -128 to 127."""
     return _load(raw, like, lambda builder, v: builder.sext(v, _words(v)))
 
 
@@ -99,7 +99,7 @@ def has_float16():
 
 
 def _load_float16(context, builder, raw, args, n, dtype):
-    """n numbers of two bytes each as a vector of n numbers of the dtype."""
+    """Return n numbers of two bytes each as a vector of n numbers of the dtype."""
     pointer = element_pointer(context, builder, raw, *args[:2], 2 * n)
     kind = ir.VectorType(ir.IntType(16), n)
     bits = builder.load(builder.bitcast(pointer, kind.as_pointer()), align=1)

@@ -39,7 +39,7 @@ if numba is not None:
 
 
 def width(x):
-    """How many numbers of x's dtype fill a vector."""
+    """Return how many numbers of x's dtype fill a vector."""
     return VECTOR_BYTES // x.dtype.itemsize
 
 
@@ -106,7 +106,7 @@ def fma(typing, a, b, c):
 
 @intrinsic(np.sqrt)
 def sqrt(typing, a):
-    """The square root."""
+    """Return the square root of each lane."""
     return a(a), lambda context, builder, signature, args: call_intrinsic(
         builder, "llvm.sqrt", *args
     )
@@ -217,7 +217,7 @@ def interleave_low(typing, a, b):
 
 @intrinsic(lambda a, b: np.stack([a, b], axis=1).reshape(-1)[len(a) :])
 def interleave_high(typing, a, b):
-    """The second halves of both in the same way."""
+    """Interleave the second halves of two vectors."""
     half = a.lanes // 2
     lanes = [half + i // 2 + i % 2 * a.lanes for i in range(a.lanes)]
     return a(a, b), lambda context, builder, signature, args: _shuffle(builder, *args, lanes)
@@ -253,7 +253,7 @@ def _horizontal(emit):
 
 @intrinsic(np.sum)
 def hsum(typing, v):
-    """The sum of all lanes."""
+    """Return the sum of all lanes."""
     return _horizontal(lambda builder, a, b: builder.fadd(a, b))(typing, v)
 
 

@@ -30,7 +30,7 @@ MAX_VECTORS = 8  # largest number of vectors, which fill 16 registers together w
 
 @helper
 def fits_in_registers(dist, n):
-    """Whether n entries can be sorted here."""
+    """Return whether n entries can be sorted here."""
     return n <= MAX_VECTORS * width(dist)
 
 

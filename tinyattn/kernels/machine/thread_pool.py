@@ -36,7 +36,7 @@ _lock, _workers, _team = RLock(), [], make_team(MAX_WORKERS)
 
 
 def available_processors():
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -62,7 +62,7 @@ def set_threads(n):
 
 
 def num_threads():
-    """How many threads kernels run on."""
+    """Return how many threads kernels run on."""
     return _threads
 
 
