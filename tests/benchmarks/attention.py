@@ -41,7 +41,7 @@ PADDED = [(8, 512, 64), (64, 256, 32), (64, 512, 64)]
 
 
 def problem(BH, N, d, bias=False, padding=False, dtype=np.float32):
-    """q, k, v, g [B, H, N, d], a bias [B, H, N, N] or None, a mask of the keys or None."""
+    """Return q, k, v, g [B, H, N, d], a bias [B, H, N, N] or None, a mask of the keys or None."""
     rng = np.random.default_rng(0)
     B, H = BH // 8, 8
     q, k, v, g = rng.standard_normal((4, B, H, N, d)).astype(dtype)

@@ -124,7 +124,7 @@ class TorchLlama(TorchGenerator):
 
 
 def generating(ours, theirs, B, T, n, vocab):
-    """All programs, after a look whether they generate the same."""
+    """Return all programs, after checking that they generate the same tokens."""
     ids = np.random.default_rng(0).integers(vocab, size=(B, T))
     programs = {
         "tinyattn": lambda: ours.generate(ids, n, temperature=0),
@@ -139,7 +139,7 @@ def generating(ours, theirs, B, T, n, vocab):
 
 
 def sentences(B, T):
-    """A MiniLM (6 layers, d = 384, 12 heads) reads B sentences of T tokens."""
+    """Return programs for MiniLM (6 layers, d = 384, 12 heads) on B sentences of T tokens."""
     model = BERT(30522, 384, 12, 6, rng=0).eval()
     layer = torch.nn.TransformerEncoderLayer(384, 12, 1536, 0.0, "gelu", 1e-12, batch_first=True)
     encoder = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).eval()

@@ -58,7 +58,7 @@ def with_torch(x, k):
 
 
 def programs(x, k):
-    """{who: function}, which returns the neighbours [N, k]."""
+    """Return {name: function}, where each function returns the neighbours [N, k]."""
     N, D = x.shape
     found = {
         "tinyattn": lambda: knn(x, k)[0],
@@ -76,7 +76,7 @@ def programs(x, k):
 
 
 def check(x, index, k):
-    """The distances of some points are the smallest in float64, up to rounding."""
+    """Check that the distances of some points are the smallest in float64, up to rounding."""
     x = x.astype(np.float64)
     for i in range(0, len(x), max(1, len(x) // 50)):
         d2 = np.sum((x[i] - x) ** 2, axis=1)

@@ -63,7 +63,7 @@ def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None
 
 
 def slow_peers(seconds, ours="tinyattn"):
-    """Who takes more than 5 times as long as the fastest and 1.5 times as long as the best peer.
+    """Return the peers slower than 5 times the fastest time and 1.5 times the best peer's time.
 
     We and the best peer are never slow.
     """
@@ -101,7 +101,7 @@ def ratios(times, ours):
 
 
 def table(rows, peers):
-    """A Markdown table of {work: ratios}: how many times as fast as each peer."""
+    """Return a Markdown table of {work: ratios}: how many times as fast as each peer."""
     lines = [
         "| work | " + " | ".join(f"faster than {p}" for p in peers) + " |",
         "|---" * (len(peers) + 1) + "|",
@@ -150,7 +150,7 @@ def product_peak(threads, n=1024):
 
 
 def versions(*modules):
-    """One line with what was compared."""
+    """Return one line with the versions of the compared libraries."""
     parts = [f"Python {platform.python_version()}", platform.machine()]
     return ", ".join(parts + [f"{m.__name__} {m.__version__}" for m in modules])
 
@@ -163,12 +163,12 @@ def by_processor(avx512, avx2):
 
 
 def head(*modules):
-    """What goes before the first row of a table that has no `foot`."""
+    """Return the text before the first row of a table that has no `foot`."""
     return f"float32, two threads; {versions(*modules)}\n\n{HEADER}"
 
 
 def foot(rounds, *modules, work="Float32", peak=None, note=""):
-    """What goes after the last row: how `work` was timed, and what was compared."""
+    """Return the text after the last row, which says how `work` was timed and what was compared."""
     sentences = [f"{work}, 2 threads each, median and quartiles of {rounds} rounds."]
     if peak:
         of = "NumPy's product of 1024 x 1024 matrices"

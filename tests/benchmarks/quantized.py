@@ -51,7 +51,7 @@ class Ours:
         self.seconds_to_load = time.perf_counter() - begin
 
     def run(self, prompt):
-        """(seconds for reading, seconds for a token, text)"""
+        """Return (seconds for reading, seconds for a token, text)."""
         ids = self.tokenizer.encode(prompt)
         begin = time.perf_counter()
         with eval_mode(self.model), no_grad():
@@ -77,7 +77,7 @@ class LlamaCpp:
         self.seconds_to_load = time.perf_counter() - begin
 
     def run(self, prompt):
-        """The same, as llama.cpp reports it."""
+        """Return the same, as llama.cpp reports it."""
         wanted = {"prompt": prompt, "n_predict": NEW, "temperature": 0, "cache_prompt": False}
         found = self.server.handle_completions({**wanted, "top_k": 1, "ignore_eos": True})
         t = found["timings"]

@@ -36,7 +36,7 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
 def problem(T, B, H):
-    """x and the gradient that arrives at y, both [B, T, H]."""
+    """Return x and the gradient that arrives at y, both [B, T, H]."""
     return np.random.default_rng(0).standard_normal((2, B, T, H)).astype(np.float32)
 
 
@@ -79,7 +79,7 @@ def pytorch(layer, x, g, lengths=None):
 
 
 def stepped(library, cell, xs, g):
-    """The states of a cell called step by step, and the gradients."""
+    """Return the states of a cell called step by step, and the gradients."""
     leaves = [*xs, *cell.parameters()]
 
     def run():
@@ -97,7 +97,7 @@ def stepped(library, cell, xs, g):
 
 
 def measured_steps(name, shape, rounds):
-    """One line of the table, for a cell."""
+    """Return one line of the table, for a cell."""
     T, B, H = shape
     x, g = (a.swapaxes(0, 1).copy() for a in problem(*shape))
     theirs = getattr(torch.nn, name)(H, H)

@@ -92,7 +92,7 @@ def with_openvino(onnx):
 
 
 def programs(B, T):
-    """{who: function}, after a comparison of what they return."""
+    """Return {name: function}, after comparing their results."""
     model = BERT(VOCABULARY, D, HEADS, LAYERS, rng=0).eval()
     ids = np.random.default_rng(0).integers(VOCABULARY, size=(B, T))
     theirs, torch_ids = Sentences(model), torch.tensor(ids)

@@ -97,7 +97,7 @@ def errors(kind, ulps, y, x):
 
 
 def values(name, x):
-    """The function at an array of float32."""
+    """Return the values of the function for an array of float32."""
     if name == "erf":
         with np.errstate(all="ignore"):
             return erf_of(x)
@@ -109,7 +109,7 @@ def values(name, x):
 
 
 def check(name, x):
-    """(largest error in units of the last place, its input, inputs that break the bound)."""
+    """Return (largest error in units of the last place, its input, inputs that break the bound)."""
     bound, y, ulps = BOUNDS[name], values(name, x), np.empty(len(x))
     errors(bound.kind, ulps, y, x)
     inside = (x >= bound.lowest) & (x <= bound.highest) | np.isnan(x)
@@ -123,7 +123,7 @@ def check(name, x):
 
 
 def inputs(start, stop, every):
-    """The float32 whose bits are start, start + every, …"""
+    """Return the float32 numbers with the bits start, start + every, …"""
     return np.arange(start, stop, every, dtype=np.uint64).astype(np.uint32).view(np.float32)
 
 

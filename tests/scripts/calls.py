@@ -18,7 +18,7 @@ PACKAGE = str(Path(ta.__file__).parent)
 
 
 def calls_of(run):
-    """(file, function) of every call inside tinyattn while run() runs, in order."""
+    """Return (file, function) of every call inside tinyattn while run() runs, in order."""
     seen = []
 
     def profile(frame, event, _):
@@ -34,7 +34,7 @@ def calls_of(run):
 
 
 def counts(seen):
-    """How many calls, functions, files and moves between files there are."""
+    """Return how many calls, functions, files and moves between files there are."""
     files = [file for file, _ in seen]
     moves = sum(a != b for a, b in zip(files, files[1:], strict=False))
     return {
@@ -46,7 +46,7 @@ def counts(seen):
 
 
 def forwards():
-    """{name: function that runs one forward pass}."""
+    """Return {name: function that runs one forward pass}."""
     rng = np.random.default_rng(0)
     attention, gravnet = (
         nn.MultiheadAttention(16, 4, rng=0),

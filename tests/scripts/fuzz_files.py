@@ -230,7 +230,7 @@ WORDS = [
 
 
 def mutated(content, others, rng):
-    """The bytes after one to five changes."""
+    """Return the bytes after one to five changes."""
     for _ in range(1 + rng.integers(5)):
         content = CHANGES[rng.integers(len(CHANGES))](content, others, rng)
     size = len(content) - 8
@@ -331,7 +331,7 @@ def run(name, n, seed=0, folder=None):
 
 
 def _valid(kind, folder):
-    """The bytes of valid files."""
+    """Return the bytes of valid files."""
     kind.make(folder)
     contents = [path.read_bytes() for path in sorted(folder.iterdir())]
     for content in contents:
@@ -341,7 +341,7 @@ def _valid(kind, folder):
 
 
 def _attempt(kind, path, content):
-    """(whether it was read, what is wrong or None, seconds, memory) of one file."""
+    """Return (whether it was read, what is wrong or None, seconds, memory) of one file."""
     path.write_bytes(content)
     fine, fault = False, None
     before = tracemalloc.get_traced_memory()[0]

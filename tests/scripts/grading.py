@@ -34,7 +34,7 @@ def small_plan(*tasks):
 
 
 def wrong_solutions():
-    """How many homeworks have a sample solution that is not right in the sandbox."""
+    """Return how many homeworks have a sample solution that is not right in the sandbox."""
     wrong, documents = 0, project.homework(ROOT)
     with grading.make_sandbox() as apart:
         for document in documents:

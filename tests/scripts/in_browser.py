@@ -76,7 +76,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 def pyodide(site):
-    """The address that JupyterLite's kernel loads Python from."""
+    """Return the address that JupyterLite's kernel loads Python from."""
     for script in (site / browser.FOLDER / "extensions").rglob("*.js"):
         match = re.search(r"https://[^\"'`]*pyodide\.m?js", script.read_text(encoding="utf-8"))
         if match:
@@ -156,7 +156,7 @@ class Page:
         return result["result"].get("value")
 
     def command(self, method, seconds=60, **parameters):
-        """The answer to a command of the protocol."""
+        """Return the answer to a command of the protocol."""
         self.number += 1
         self.socket.settimeout(seconds)
         self.socket.send(json.dumps({"id": self.number, "method": method, "params": parameters}))

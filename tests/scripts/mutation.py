@@ -112,7 +112,7 @@ WITHOUT_KERNELS = {
 
 
 def functions_of_rules(tree):
-    """The functions and lambdas of a module that are rules, or are called by rules."""
+    """Return the functions and lambdas of a module that are rules, or are called by rules."""
     named = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
     found, todo = [], []
     for node in ast.walk(tree):
@@ -140,7 +140,7 @@ def _is_defvjp(node):
 
 
 def backward_loops(tree):
-    """The functions of a file of loops that belong to a backward pass."""
+    """Return the functions of a file of loops that belong to a backward pass."""
     return [
         n
         for n in tree.body
@@ -156,7 +156,7 @@ TURNED = {ast.Lt: ast.GtE, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.GtE: ast.Lt, as
 
 
 def mistakes_at(node, names):
-    """(kind, what stands there instead) for one node of a rule."""
+    """Yield (kind, replacement) for one node of a rule."""
     if isinstance(node, ast.BinOp):
         op, left, right = type(node.op), node.left, node.right
         if op in (ast.Add, ast.Sub):
@@ -215,7 +215,7 @@ def _mistakes_at_call(node):
 
 
 def whole_rule(f):
-    """The mistakes of a whole rule: its sign, and its factor two."""
+    """Yield the mistakes of a whole rule: its sign, and its factor two."""
     if isinstance(f, ast.Lambda):
         yield "the sign of the rule flipped", ast.UnaryOp(ast.USub(), f.body)
 
@@ -247,7 +247,7 @@ class Mutant(NamedTuple):
 
 
 def mutants_of(path, select=functions_of_rules):
-    """All mutants of a file."""
+    """Yield all mutants of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for number, f in enumerate(select(tree)):
         names = {n.id for n in ast.walk(f) if isinstance(n, ast.Name)}
@@ -285,7 +285,7 @@ def _text(node):
 
 
 def code_objects(code):
-    """A code object and all inside of it, in the order in which they stand there."""
+    """Yield a code object and all code objects inside it, in the order of the source."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -293,7 +293,7 @@ def code_objects(code):
 
 
 def mutated_code(path, mutant, select):
-    """(code as it is, code with the mistake) of the function of a mutant."""
+    """Return (original code, code with the mistake) of the function of a mutant."""
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     f = select(tree)[mutant.number]
@@ -348,7 +348,7 @@ def living_function(code):
 
 
 def all_checks():
-    """[(name, case)] of tests/cases, and of indexing."""
+    """Return [(name, case)] of tests/cases, and of indexing."""
     from tests.ops import test_gradients as table
 
     cases = [
@@ -370,7 +370,7 @@ def passes(check):
 
 
 def what_runs_where(cases, codes):
-    """{code: [(work, name, check)]}: which cases run a function, the quick ones first.
+    """Return {code: [(work, name, check)]} with the checks that run a function, the fastest first.
 
     A case runs the rules of the operations in its graph, and what these call in their files.
     """
@@ -395,7 +395,7 @@ def what_runs_where(cases, codes):
 
 @cache
 def codes_below(operation):
-    """The code of the rules of an operation, and of all functions that they call by name."""
+    """Return the code of the rules of an operation, and of all functions that they call by name."""
     todo = [f for f in (*operation.rules, operation.joint) if isinstance(f, FunctionType)]
     seen = set()
     while todo:
@@ -421,21 +421,21 @@ def codes_below(operation):
 
 
 def tests_beside_checks(loops):
-    """The tests that are tried too: of rules, or of loops."""
+    """Return the additional tests to run, for rules or for loops."""
     if loops:
         return LOOP_TESTS
     return (*MORE_TESTS, *(KERNEL_TESTS if sys.modules.get("numba", "not asked for yet") else ()))
 
 
 def noticed_by(tests):
-    """Whether one of these tests, which are no gradient checks, fails."""
+    """Return whether one of these tests, which are not gradient checks, fails."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         options = ["-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "no:randomly"]
         return pytest.main([*options, *[str(ROOT / test) for test in tests]]) != 0
 
 
 def is_caught(function, code, runs, tests):
-    """("caught", "survived" or "out of time", and which check came last)."""
+    """Return ("caught", "survived" or "out of time", and which check came last)."""
     before, function.__code__ = function.__code__, code
     end = time.process_time() + MOST_SECONDS
     try:
@@ -469,7 +469,7 @@ def in_a_child(work, *arguments):
 
 
 def files(loops):
-    """The files that have rules, or loops."""
+    """Return the files with rules, or the files with loops."""
     if loops:
         return sorted((PACKAGE / "kernels").glob("*.py"))
     places = [PACKAGE / part for part in RULES]
@@ -477,7 +477,7 @@ def files(loops):
 
 
 def chosen(options):
-    """The mutants that were asked for, with their files."""
+    """Return the requested mutants, with their files."""
     select = backward_loops if options.loops else functions_of_rules
     found = [(path, m) for path in files(options.loops) for m in mutants_of(path, select)]
     found = [(p, m) for p, m in found if options.only in m.file]
@@ -525,7 +525,7 @@ def run(options):
 
 
 def read():
-    """{key: (result, by which check)} of earlier runs."""
+    """Return {key: (result, by which check)} of earlier runs."""
     path = RESULTS / "results.jsonl"
     if not path.exists():
         return {}
@@ -534,7 +534,7 @@ def read():
 
 
 def reason(mutant):
-    """Why no check notices a mutant here, or None."""
+    """Return why no check notices a mutant here, or None."""
     without = sys.modules.get("numba", "not asked for yet") is None
     for (file, function, piece), why in (EXPLAINED | (WITHOUT_KERNELS if without else {})).items():
         if (file, function) == (mutant.file, mutant.function) and piece in str(mutant):

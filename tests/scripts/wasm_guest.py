@@ -51,7 +51,7 @@ def checked(checker):
 
 
 def drawn():
-    """How many figures Matplotlib made so far."""
+    """Return how many figures Matplotlib made so far."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return 0
