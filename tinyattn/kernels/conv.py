@@ -1,4 +1,4 @@
-"""Convolution as a sum over neighbours, whose indices are in a table.
+"""Convolution as a sum over neighbours, with their indices in a table.
 
     y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i)        (slide K03, before the activation θ)
 

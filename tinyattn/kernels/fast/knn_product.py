@@ -43,7 +43,7 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import fill as set_all
 from tinyattn.kernels.machine.tiles import product, transpose
 
-BLOCK = 64  # number of points in a block, whose products are computed together
+BLOCK = 64  # number of points that are multiplied together
 
 
 class Blocks(NamedTuple):

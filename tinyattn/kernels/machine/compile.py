@@ -99,7 +99,7 @@ def intrinsic(reference):
 
 @intrinsic(lambda: None)
 def noinline(typing):
-    """Do not inline the function whose first statement this is.
+    """Prevent inlining of the function in which this is the first statement.
 
     Short functions run faster when inlined, long ones only take longer to compile.
     """
@@ -113,7 +113,7 @@ def noinline(typing):
 
 @intrinsic(lambda: None)
 def alwaysinline(typing):
-    """Always inline the function whose first statement this is.
+    """Request inlining of the function in which this is the first statement.
 
     Use it for a short function with many arrays that is called in an inner loop. An array is passed
     as 7 arguments, most of them on the stack, so a call with a tuple of arrays may take longer than
@@ -128,7 +128,7 @@ def alwaysinline(typing):
 
 
 def compiled_files():
-    """{folder: kernel files with machine code in it}, for each folder that Numba may have used."""
+    """Return {folder: kernel files with machine code} for the folders that Numba may have used."""
     from numba.misc.appdirs import AppDirs
 
     package = Path(__file__).resolve().parents[1]

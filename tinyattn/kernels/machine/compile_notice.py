@@ -48,7 +48,7 @@ def kernel_not_kept(f, folder, error=None):
 
 
 def _compiling(f, folder):
-    """Say that a kernel is compiled, or that it is in vain if its folder takes no files."""
+    """Report that a kernel is compiled, or that this is useless because its folder is read-only."""
     try:
         if folder is not None and TEXT not in _said:
             with tempfile.TemporaryFile(dir=folder) as file:

@@ -46,7 +46,7 @@ def ready():
 
 
 def compile_now():
-    """In this process, compile each kernel where it is first used."""
+    """Compile each kernel of this process on its first use."""
     global _ready
     _ready = True
 
@@ -107,7 +107,7 @@ def _begin(lock):
 
 
 def _let_go(process):
-    """Nobody waits for the process at the end of the program, and Python need not warn of that."""
+    """Let the program end without waiting for the process, and without a warning from Python."""
     if process.poll() is None:
         process.returncode = 0
 

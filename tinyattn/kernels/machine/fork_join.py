@@ -93,7 +93,7 @@ def fork_join(typing, team, start, stop):
 
 @intrinsic(lambda: 0)
 def runtime_zero(typing):
-    """0, the number of the first item, for kernels that call others.
+    """Return 0, the number of the first item, for kernels that call other kernels.
 
     For the constant 0 Numba would compile the called kernel once more, as one that always gets 0.
     """
@@ -102,13 +102,13 @@ def runtime_zero(typing):
 
 @intrinsic(lambda: False)
 def runtime_false(typing):
-    """False, and in the same way not a constant for Numba."""
+    """Return False, in a form that is not a constant for Numba."""
     return types.boolean(), lambda context, builder, signature, args: ir.IntType(1)(0)
 
 
 @intrinsic(lambda: True)
 def runtime_true(typing):
-    """True, in the same way."""
+    """Return True, in a form that is not a constant for Numba."""
     return types.boolean(), lambda context, builder, signature, args: ir.IntType(1)(1)
 
 
@@ -188,7 +188,7 @@ RETURNED_NONE = -2  # the status of a function of Numba that returns None
 
 @jit
 def worker_loop(team, me):
-    """What worker number `me` does from when it wakes to when it sleeps again."""
+    """Do the work of worker `me`, from waking up until it sleeps again."""
     atomic_store(team, WORKERS + me, RUNNING)
     idle, state = 0, CLOSED
     while idle < SPINS_BEFORE_SLEEP and state != SHUTDOWN:

@@ -19,7 +19,7 @@ if numba is not None:
 
 
 def vector_unit():
-    """(bytes in a vector, number of vector registers) of the processor that Numba compiles for."""
+    """Return (bytes in a vector, number of vector registers) of Numba's target processor."""
     if numba is None:
         return 16, 16
     triple, _, features = cpu_target.target_context.codegen().magic_tuple()[:3]
@@ -84,7 +84,7 @@ def size_of(number):
 
 
 def element_pointer(context, builder, x, array, i, n):
-    """Where x[i] is in memory. With NUMBA_BOUNDSCHECK=1, x[i] … x[i + n - 1] must exist."""
+    """Return the address of x[i]. With NUMBA_BOUNDSCHECK=1, x[i] … x[i + n - 1] must exist."""
     array = context.make_array(x)(context, builder, array)
     if numba.config.BOUNDSCHECK:
         size = cgutils.unpack_tuple(builder, array.shape)[0]
@@ -166,9 +166,7 @@ def emit_by_length(builder, kind, i, end, whole, part):
 
 
 def emit_masked_load(builder, place, lanes, rest):
-    """The vector at a place in memory, in these lanes; in the others `rest`, a vector or a number.
-    Their memory is not touched.
-    """
+    """Emit a load of some lanes of a vector, with `rest` in the others, which are not read."""
     kind = place.type.pointee
     rest = rest if isinstance(rest, ir.Value) else kind([rest] * kind.count)
     return _call_masked(builder, "load", kind, [place, _alignment(kind), lanes, rest])
@@ -209,7 +207,7 @@ def emit_broadcast(builder, number, kind):
 
 
 def call_intrinsic(builder, name, *args):
-    """LLVM's own function of this name, for the type of the arguments (llvm.sqrt.v16f32)."""
+    """Call LLVM's function of this name for the type of the arguments, such as llvm.sqrt.v16f32."""
     kind = args[0].type
     suffix = f"v{kind.count}{type_suffix(kind.element)}"
     function = ir.FunctionType(kind, [kind] * len(args))
@@ -219,7 +217,7 @@ def call_intrinsic(builder, name, *args):
 
 
 def emit_loop(builder, start, stop, step):
-    """for i in range(start, stop, step), for the body of a with statement; gives (i, count)."""
+    """Emit `for i in range(start, stop, step)` around a with statement, and yield (i, count)."""
     return cgutils.for_range_slice(builder, start, stop, INT64(step), inc=True)
 
 

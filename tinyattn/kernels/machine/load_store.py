@@ -86,7 +86,7 @@ def load(typing, x, i):
 
 @intrinsic(lambda x, i, v: x.__setitem__(slice(i, i + width(x)), v))
 def store(typing, x, i, v):
-    """x[i], x[i + 1], … = v"""
+    """Store v to x[i], x[i + 1], …"""
 
     def code(context, builder, signature, args):
         pointer = element_pointer(context, builder, x, *args[:2], v.lanes)
@@ -123,7 +123,7 @@ def load_partial(typing, x, i, end, rest):
 
 @intrinsic(lambda x, i, end, v: x[i:end].__setitem__(slice(width(x)), v[: end - i]))
 def store_partial(typing, x, i, end, v):
-    """x[i], x[i + 1], … = v, up to x[end - 1] at most."""
+    """Store v to x[i], x[i + 1], …, up to x[end - 1] at most."""
 
     def code(context, builder, signature, args):
         x, i, end, v = args
@@ -146,7 +146,7 @@ def store_partial(typing, x, i, end, v):
 
 @intrinsic(lambda x, i: sum(1 << b for b in range(64) if x[i + b]))
 def load_bitmask(typing, x, i):
-    """64 bytes x[i] … as the bits of one integer: bit b is 1 where x[i + b] is not 0."""
+    """Return 64 bytes from x[i] on as bits of an integer, where bit b is 1 if x[i + b] is not 0."""
 
     def code(context, builder, signature, args):
         pointer = element_pointer(context, builder, x, *args, 64)

@@ -57,7 +57,7 @@ def load_float16(typing, raw, i, like):
 
 @intrinsic(lambda raw, i, y, j: y.__setitem__(slice(j, j + 2), raw[i : i + 4].view(np.float16)))
 def copy_two_float16(typing, raw, i, y, j):
-    """y[j], y[j + 1] = the two numbers in raw[i], …, raw[i + 3], of two bytes each."""
+    """Write the two numbers in raw[i], …, raw[i + 3], of two bytes each, to y[j] and y[j + 1]."""
 
     def code(context, builder, signature, args):
         x = _load_float16(context, builder, raw, args, 2, y.dtype)
@@ -108,14 +108,14 @@ def _load_float16(context, builder, raw, args, n, dtype):
 
 
 def emit_float16(builder, bits):
-    """Vectors of two bytes as float32, by the processor's own instruction."""
+    """Emit the conversion of float16 to float32 with the processor's instruction."""
     n = bits.type.count
     halves = builder.bitcast(bits, ir.VectorType(ir.HalfType(), n))
     return builder.fpext(halves, ir.VectorType(FLOAT, n))
 
 
 def emit_float16_by_bits(builder, bits):
-    """The same with integers: exponent and fraction at their places in a float32, times 2¹¹².
+    """Emit the conversion with integers: exponent and fraction are shifted, then times 2¹¹².
 
     (The exponents of a float16 begin at -15, those of a float32 at -127.) Infinity and nan have
     the largest exponent there is, in both.

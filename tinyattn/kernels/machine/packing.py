@@ -48,13 +48,13 @@ PREFETCH_DISTANCE = 4  # a row of a panel of B is prefetched this many rows befo
 
 @helper
 def round_up_to_tile(rows):
-    """`rows`, rounded up to a multiple of TILE_ROWS."""
+    """Return `rows`, rounded up to a multiple of TILE_ROWS."""
     return (rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS
 
 
 @helper
 def packed_size(rows, columns, lanes):
-    """How many numbers `pack` writes at most: the panels, and the end of the last vectors."""
+    """Return how many numbers `pack` writes at most, including the end of the last vectors."""
     return round_up_to_tile(rows) * columns + TILE_ROWS * lanes
 
 

@@ -16,7 +16,7 @@ if numba is not None:
 
 
 def use_nontemporal(x, C):
-    """Whether to store rows of C numbers of x past the cache: large, and rows are whole vectors."""
+    """Return whether to store rows of C numbers of x past the cache."""
     return bool(x.nbytes > LARGEST and C % width(x) == 0 and x.ctypes.data % LINE == 0)
 
 

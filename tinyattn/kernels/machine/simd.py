@@ -53,7 +53,7 @@ if numba is not None:
 
 @intrinsic(lambda like, number: np.full(width(like), number, like.dtype))
 def broadcast(typing, like, number):
-    """A vector with the same number in all lanes, of the dtype of `like` (array or vector)."""
+    """Return a vector with a number in all lanes, in the dtype of `like` (array or vector)."""
     vector = Vector(like.dtype)
 
     def code(context, builder, signature, args):
@@ -96,7 +96,7 @@ if numba is not None:
 
 @intrinsic(lambda a, b, c: a * b + c)
 def fma(typing, a, b, c):
-    """a · b + c, rounded once where the processor can do that."""
+    """Return a · b + c, rounded once if the processor supports it."""
 
     def code(context, builder, signature, args):
         return call_intrinsic(builder, "llvm.fmuladd", *args)
@@ -114,7 +114,7 @@ def sqrt(typing, a):
 
 @intrinsic(lambda a, b: np.where(a > b, a, b))
 def maximum(typing, a, b):
-    """a where a > b, else b (also where a or b is nan)."""
+    """Return a where a > b, else b (also where a or b is nan)."""
 
     def code(context, builder, signature, args):
         return _emit_extremum(builder, "max", ">", *args)
@@ -124,7 +124,7 @@ def maximum(typing, a, b):
 
 @intrinsic(lambda a, b: np.where(a < b, a, b))
 def minimum(typing, a, b):
-    """a where a < b, else b (also where a or b is nan)."""
+    """Return a where a < b, else b (also where a or b is nan)."""
 
     def code(context, builder, signature, args):
         return _emit_extremum(builder, "min", "<", *args)
@@ -150,7 +150,7 @@ def _emit_extremum(builder, name, comparison, a, b):
 
 @intrinsic(lambda a, b: np.where((a > b) | (a != a), a, b))
 def maximum_or_nan(typing, a, b):
-    """a where a > b or a is nan, else b: the maximum, and nan where either is."""
+    """Return the maximum of a and b in each lane, and nan where a or b is nan."""
 
     def code(context, builder, signature, args):
         a, b = args
@@ -165,7 +165,7 @@ def maximum_or_nan(typing, a, b):
 
 @intrinsic(lambda x, y, a, b: np.where(x > y, a, b))
 def select_greater(typing, x, y, a, b):
-    """a where x > y, else b."""
+    """Return a where x > y, else b."""
 
     def code(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", *args[:2]), *args[2:])
@@ -175,7 +175,7 @@ def select_greater(typing, x, y, a, b):
 
 @intrinsic(lambda x, y, a, b: np.where(x == y, a, b))
 def select_equal(typing, x, y, a, b):
-    """a where x = y, else b."""
+    """Return a where x = y, else b."""
 
     def code(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered("==", *args[:2]), *args[2:])
@@ -185,7 +185,7 @@ def select_equal(typing, x, y, a, b):
 
 @intrinsic(lambda words, i, bit, a, b: np.where(words[i : i + len(a)] >> bit & 1, a, b))
 def select_bit(typing, words, i, bit, a, b):
-    """Lane l of a where this bit of words[i + l] is 1, else of b."""
+    """Return lane l of a where this bit of words[i + l] is 1, else lane l of b."""
 
     def code(context, builder, signature, args):
         many = ir.VectorType(ir.IntType(64), a.lanes)
@@ -203,14 +203,14 @@ def select_bit(typing, words, i, bit, a, b):
 
 @intrinsic(lambda a, b: np.concatenate([a, b])[::2])
 def concat_even(typing, a, b):
-    """a[0], a[2], …, b[0], b[2], …: the lanes of both with even numbers."""
+    """Return the even lanes of both vectors, a[0], a[2], …, b[0], b[2], …"""
     lanes = range(0, 2 * a.lanes, 2)
     return a(a, b), lambda context, builder, signature, args: _shuffle(builder, *args, lanes)
 
 
 @intrinsic(lambda a, b: np.stack([a, b], axis=1).reshape(-1)[: len(a)])
 def interleave_low(typing, a, b):
-    """a[0], b[0], a[1], b[1], …: the first halves of both."""
+    """Interleave the first halves of two vectors, a[0], b[0], a[1], b[1], …"""
     lanes = [i // 2 + i % 2 * a.lanes for i in range(a.lanes)]
     return a(a, b), lambda context, builder, signature, args: _shuffle(builder, *args, lanes)
 

@@ -103,7 +103,7 @@ def _emit_by_size(builder, n, lanes, write):
 
 
 def _places(builder, pointer, n, vectors, lanes):
-    """Where each vector is in memory, and which of its lanes are before n."""
+    """Return the address of each vector, and which of its lanes are before n."""
     kind = ir.VectorType(pointer.type.pointee, lanes)
     for v in range(vectors):
         i = n.type(v * lanes)
@@ -112,7 +112,7 @@ def _places(builder, pointer, n, vectors, lanes):
 
 
 def _emit_network(builder, columns):
-    """Two columns of vectors, distances and ids, in the order of the distances, ties by id."""
+    """Sort two columns of vectors, distances and ids, by distance, ties by id."""
     lanes, vectors = columns[0][0].type.count, len(columns[0])
     columns = [list(column) for column in columns]
     for step in steps(lanes * vectors):
@@ -142,7 +142,7 @@ def _emit_network(builder, columns):
 
 
 def _permute_xor(builder, x, near):
-    """Lane l of the result is lane l XOR `near` of x."""
+    """Permute x, so that lane l of the result is lane l XOR `near` of x."""
     if near == 0:
         return x
     lanes = ir.VectorType(ir.IntType(32), x.type.count)

@@ -86,7 +86,7 @@ def parallel_for(kernel, n, *arguments, serial=False):
 
 
 def parallel_region(kernel, *arguments, serial=False):
-    """kernel(*arguments, team): it passes the team on to the kernels that it calls in turn."""
+    """Call kernel(*arguments, team), which passes the team on to the kernels that it calls."""
     if serial:
         return kernel(*arguments, NO_TEAM)
     return _run_with_team(kernel, arguments, ())

@@ -209,7 +209,7 @@ def _transpose_reference(out, o0, o_row, x, x0, x_row, rows, columns, factor):
 
 @intrinsic(_transpose_reference)
 def transpose(typing, out, o0, o_row, x, x0, x_row, rows, columns, factor):
-    """out[j, i] = factor · x[i, j] for i < rows, j < columns.
+    """Write factor · x[i, j] to out[j, i] for i < rows, j < columns.
 
     x[i, j] is x[x0 + i · x_row + j], out[j, i] is out[o0 + j · o_row + i].
     """
@@ -223,7 +223,7 @@ def _copy_reference(out, o0, o_row, x, x0, x_row, rows, columns, factor):
 
 @intrinsic(_copy_reference)
 def copy(typing, out, o0, o_row, x, x0, x_row, rows, columns, factor):
-    """out[i, j] = factor · x[i, j] for i < rows, j < columns, in the same notation."""
+    """Write factor · x[i, j] to out[i, j] for i < rows, j < columns, in the same notation."""
     return _move("copy", out, x, _emit_copy, False)
 
 
@@ -244,7 +244,7 @@ def _move(name, out, x, emit, turned):
 
 
 def _emit_transpose(builder, out, o_row, x, x_row, rows, columns, factor):
-    """Whole blocks of lanes × lanes in registers, then the other columns and rows one by one."""
+    """Transpose whole blocks of lanes × lanes in registers, then the other columns and rows."""
     lanes = INT64(Vector.lanes_of(x.type.pointee))
     whole = [builder.sub(m, builder.urem(m, lanes)) for m in (rows, columns)]
     with emit_loop(builder, INT64(0), whole[0], lanes.constant) as (i, _):
@@ -268,7 +268,7 @@ def _element(builder, x, i, row, j):
 
 
 def _emit_block(builder, out, o_row, x, x_row, factor):
-    """One block of lanes × lanes."""
+    """Transpose one block of lanes × lanes."""
     n = Vector.lanes_of(x.type.pointee)
     align = size_of(x.type.pointee)
     rows = [
