@@ -34,7 +34,7 @@ WORK = [
 
 
 def problem(shape, out, kernel, options):
-    """x, weight, bias, and the gradient that arrives at y."""
+    """Return x, weight, bias, and the gradient of y."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal(shape).astype(np.float32)
     n = len(shape) - 2

@@ -110,7 +110,7 @@ def clouds(D, k):
 
 
 def measured(N, D, k, goal, rounds, rounds_if_slow=None):
-    """One line of the table."""
+    """Return one line of the table."""
     x = np.random.default_rng(0).standard_normal((N, D)).astype(np.float32)
     every = programs(x, k)
     check(x, every["tinyattn"](), k)

@@ -89,7 +89,7 @@ PROGRAMS = {"tinyattn": Ours, "llama.cpp": LlamaCpp}
 
 
 def process(name, with_scipy=True):
-    """What a process of its own prints: seconds to load, and its peak in MB after writing."""
+    """Return the output of a new process, the seconds to load and the peak in MB."""
     code = f"""
 import json, sys
 if not {with_scipy}:

@@ -123,7 +123,7 @@ def measured_steps(name, shape, rounds):
 
 
 def measured(name, shape, peak, rounds, padded=False):
-    """One line of the table."""
+    """Return one line of the table."""
     T, B, H = shape
     x, g = problem(*shape)
     lengths = np.random.default_rng(1).integers(T // 4, T + 1, B) if padded else None

@@ -85,7 +85,7 @@ def emulated_python():
 
 
 def install_tools():
-    """QEMU and debootstrap, by apt."""
+    """Install QEMU and debootstrap with apt."""
     absent = [package for program, package in TOOLS.items() if shutil.which(program) is None]
     if not absent:
         return
@@ -96,7 +96,7 @@ def install_tools():
 
 
 def unpack_system():
-    """A Debian for ARM with its Python: its packages are unpacked only, none is configured."""
+    """Unpack the packages of a Debian for ARM with its Python, without configuring them."""
     if SYSTEM.is_dir():
         return
     if os.geteuid() != 0:
@@ -121,7 +121,7 @@ def unpack_system():
 
 
 def unpack_wheels():
-    """NumPy and Numba for ARM, in the versions that are installed here."""
+    """Unpack NumPy and Numba for ARM, in the versions that this environment has."""
     try:
         wanted = [f"{name}=={version(name)}" for name in LIBRARIES]
     except PackageNotFoundError as error:

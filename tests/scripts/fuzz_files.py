@@ -44,7 +44,7 @@ def safetensors_files(folder):
 
 
 def trained(seed, make=optim.Adam, bits=np.random.PCG64):
-    """Module, optimizer and generator after a step."""
+    """Return a module, an optimizer and a generator after a training step."""
     # more numbers than header, else hardly any change is one of a number
     module = nn.Sequential(nn.Linear(16, 64, rng=seed), nn.BatchNorm1d(64))
     optimizer, rng = make(module.parameters()), np.random.Generator(bits(seed))
@@ -242,7 +242,7 @@ def mutated(content, others, rng):
 
 
 def _place(content, rng):
-    """Somewhere, more often near the beginning, where the header is."""
+    """Return a random position, more often near the beginning, where the header is."""
     return int(len(content) * rng.random() ** (1 + 2 * rng.integers(2)))
 
 
@@ -260,7 +260,7 @@ def _number(content, others, rng):
 
 
 def _digits(content, others, rng):
-    """Another number in place of one that is written in digits."""
+    """Replace a number that is written in digits."""
     i = _place(content, rng)
     while i < len(content) and not 48 <= content[i] < 58:
         i += 1
