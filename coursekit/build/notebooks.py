@@ -28,7 +28,7 @@ from tinyattn.course.claims import full
 from tinyattn.course.project import SHIPPED, CourseError, write_text
 from tinyattn.kernels.machine import first_use
 
-CELL_TIMEOUT = 600  # seconds; a quick run's cells take a few
+CELL_TIMEOUT = 600  # seconds, of which a cell of a quick run takes a few
 # Pixels per inch of a figure, enough for a projector. The notebook shows 100 of them per inch.
 DPI, SHOWN_DPI = 160, 100
 

@@ -10,7 +10,7 @@ from coursekit.build.questions import choices_of
 from coursekit.build.text import notes_of, slides, tags_of
 
 SHORT, LONG = (40, 45), (75, 90)  # minutes of the short version and of the whole lecture
-GUEST = (20, 40)  # minutes of a unit whose title has the tag `guest`; it has no homework
+GUEST = (20, 40)  # minutes of a unit with the tag `guest` in its title, which has no homework
 PARTS = ("Prepare", "Goes wrong", "Last ten minutes", "Homework")
 FEWEST_ANSWERS, FEWEST_CHOICES = 3, 2
 

@@ -29,7 +29,7 @@ class Mark:
     remarks: list = field(default_factory=list)  # for the student as well
     graded: bool = True  # False: the grader or the machine failed, so grading must be repeated
     late_days: int | None = None  # None: not known
-    final: float | None = None  # the points that remain after late days; None: all
+    final: float | None = None  # the points that remain after late days, or None for all
 
     @property
     def points(self):

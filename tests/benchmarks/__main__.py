@@ -1,11 +1,11 @@
-"""Run all benchmarks, each in a process of its own, and keep what they print.
+"""Run all benchmarks, each in a separate process, and store their output.
 
     python -m tests.benchmarks            all, into tests/benchmarks/RESULTS.md
     python -m tests.benchmarks gpt knn    these only; the other parts of RESULTS.md stay
     python -m tests.benchmarks --avx2     as a processor with AVX2 would run them
 
-Every script of this folder that has a `main` is one part, with the first line of its docstring as
-the heading. A part has a section for each kind of processor.
+Every script of this folder that has a `main` is one part of RESULTS.md, with the first line of its
+docstring as the heading. Each part has a section for each kind of processor.
 """
 
 import argparse
@@ -49,7 +49,7 @@ such setting for llama.cpp, ONNX Runtime and OpenVINO, so these may have used AV
 
 
 def scripts():
-    """{name: first line of its docstring}"""
+    """Return {name: first line of its docstring}."""
     found = {}
     for path in sorted(HERE.glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -60,7 +60,7 @@ def scripts():
 
 
 def parts():
-    """{(name, kind): text} of the sections that RESULTS.md has now."""
+    """Return {(name, kind): text} of the sections that RESULTS.md has now."""
     text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
     pieces = re.split(r"^<!-- (\w+) ([\w-]+) -->\n", text, flags=re.MULTILINE)
     return {
@@ -82,7 +82,7 @@ def page(found, titles):
 
 
 def overview(found, titles):
-    """A table of the parts: the geometric mean of their rows, and the lowest one."""
+    """Return a table with the geometric mean and the minimum of the rows of each part."""
     kinds = [kind for kind in KINDS if any(kind == k for _, k in found)]
     lines = [
         "| part | " + " | ".join(f"{k}: mean (lowest row)" for k in kinds) + " |",
@@ -102,7 +102,7 @@ def cell(text):
 
 
 def run(name, settings):
-    """What a script prints in an environment with `settings`, or how it ended."""
+    """Return the output of a script in an environment with `settings`, or how the script ended."""
     print(f"\n{name}", flush=True)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0
     lines, folder = [f"{processor(settings)}\n\n"], HERE.parents[1]
@@ -123,7 +123,7 @@ def run(name, settings):
 
 
 def processor(settings):
-    """A sentence that names the processor, and what it is kept to."""
+    """Return a sentence that names the processor and says whether it is restricted to AVX2."""
     from llvmlite.binding import get_host_cpu_name  # not installed where the page is only read
 
     kept = ", kept to AVX2" if settings else ""
@@ -131,7 +131,7 @@ def processor(settings):
 
 
 def kind_of_processor(settings):
-    """The section that a measurement belongs to."""
+    """Return the section that a measurement belongs to."""
     if settings:
         return "AVX2"
     return {64: "AVX-512", 32: "AVX2"}.get(llvm.VECTOR_BYTES, "other")

@@ -41,7 +41,7 @@ PADDED = [(8, 512, 64), (64, 256, 32), (64, 512, 64)]
 
 
 def problem(BH, N, d, bias=False, padding=False, dtype=np.float32):
-    """q, k, v, g [B, H, N, d], a bias [B, H, N, N] or None, a mask of the keys or None."""
+    """Return q, k, v, g [B, H, N, d], a bias [B, H, N, N] or None, a mask of the keys or None."""
     rng = np.random.default_rng(0)
     B, H = BH // 8, 8
     q, k, v, g = rng.standard_normal((4, B, H, N, d)).astype(dtype)
@@ -90,7 +90,7 @@ def pytorch(q, k, v, g, bias, mask, causal, backward):
 
 
 def check(arguments, causal, backward):
-    """Both against the array implementation in float64, on the first two sequences of the batch."""
+    """Compare both with array algebra in float64, on the first two sequences of the batch."""
     few = [None if x is None else x[:2] for x in arguments]
     wide = [x if x is None or x.dtype == bool else x.astype(np.float64) for x in few]
     *inputs, g, bias, mask = wide
@@ -105,7 +105,7 @@ def check(arguments, causal, backward):
 
 
 def measured(name, shape, goal, peak, rounds, causal=False, backward=False, **kind):
-    """One line of the table."""
+    """Return one line of the table."""
     BH, N, d = shape
     arguments = problem(BH, N, d, **kind)
     if BH * N * N <= 2**24:

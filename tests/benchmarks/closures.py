@@ -1,7 +1,7 @@
-"""A tape of closures on NumPy arrays, as small engines do it: the yardstick for overhead.
+"""A tape of closures on NumPy arrays, as in small engines, to which overhead is compared.
 
-Every operation makes a function that adds to the gradients of its inputs; backward sorts the
-graph by recursion and calls them. It checks nothing and forgets nothing.
+Every operation creates a function that adds to the gradients of its inputs. backward sorts the
+graph by recursion and calls these functions. This engine checks no inputs and frees no memory.
 """
 
 import numpy as np

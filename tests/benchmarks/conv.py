@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.conv [rounds]
 
-Float32, two threads on both sides, at the sizes of the lectures; gradients of x (except where x is
-a picture, which needs none), weight and bias. Before a row is timed, values and gradients of both
-are compared with float64.
+Both use float32 and two threads, at the sizes of the lectures. A step computes the gradients of x
+(unless x is an image, which does not need one), weight and bias. Before a row is timed, values and
+gradients of both are compared with float64.
 """
 
 import sys
@@ -34,7 +34,7 @@ WORK = [
 
 
 def problem(shape, out, kernel, options):
-    """x, weight, bias, and the gradient that arrives at y."""
+    """Return x, weight, bias, and the gradient of y."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal(shape).astype(np.float32)
     n = len(shape) - 2

@@ -41,7 +41,7 @@ def chain(step, a, b):
 
 
 def programs(name, A, B):
-    """The same chain in every engine; each program returns the gradients of a and b."""
+    """Return a program for each engine. All compute the same chain and the gradients of a and b."""
     step, one = CHAINS[name], np.ones_like(A)
     torch_one = torch.ones(A.shape, dtype=torch.from_numpy(A).dtype)
 
@@ -82,7 +82,7 @@ def programs(name, A, B):
 
 
 def check_equal(name, A, B):
-    """All engines must agree in float64 before anything is timed."""
+    """Check that all engines agree in float64 before anything is timed."""
     found = {k: f() for k, f in programs(name, A.astype(np.float64), B.astype(np.float64)).items()}
     for k, gradients in found.items():
         for ours, theirs in zip(found["tinyattn"], gradients, strict=True):

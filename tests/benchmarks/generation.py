@@ -1,14 +1,15 @@
 """Tokens per second: language models that generate with a cache, and sentences through MiniLM.
 
-Every program starts from the same weights and the same prompt and generates the same tokens
-(greedy). Ours runs compiled, as `generate` does by itself, and once through the modules alone.
-PyTorch's models are written as one would by hand: its functions for norm, attention and products,
-in inference mode, keys and values kept in tensors with room for all of them.
+Every program has the same weights and the same prompt and generates the same tokens greedily. Our
+model runs compiled, which is the default of `generate`, and once through the modules alone. The
+PyTorch models are written by hand. They use PyTorch's functions for norm, attention and products in
+inference mode, and store keys and values in tensors of the final length.
 
     python -m tests.benchmarks.generation              two threads each
     python -m tests.benchmarks.generation 12 1         12 rounds, one thread each
 
-SmolLM2 and MiniLM have the sizes of the real ones; the weights are random, which costs the same.
+SmolLM2 and MiniLM have the sizes of the real models. Their weights are random, which does not
+change the time.
 """
 
 import sys
@@ -34,7 +35,7 @@ def tensors(model):
 
 
 class TorchGenerator:
-    """Takes the likeliest token; `features` is what the models differ in."""
+    """Generation of the likeliest tokens with PyTorch. The models differ only in `features`."""
 
     def __init__(self, model, heads, kv_heads, layers):
         self.w, self.heads, self.kv_heads, self.layers = tensors(model), heads, kv_heads, layers
@@ -54,7 +55,7 @@ class TorchGenerator:
         return torch.cat(out, 1)
 
     def attend(self, i, q, k, v):
-        """q [B, H, T, d] sees all keys so far; the first call is causal."""
+        """Attend from q [B, H, T, d] to all keys so far. The first call is causal."""
         T, start = q.shape[2], self.length
         cache = self.cache[i]
         cache[0][:, :, start : start + T], cache[1][:, :, start : start + T] = k, v
@@ -123,7 +124,7 @@ class TorchLlama(TorchGenerator):
 
 
 def generating(ours, theirs, B, T, n, vocab):
-    """All programs, after a look whether they generate the same."""
+    """Return all programs, after checking that they generate the same tokens."""
     ids = np.random.default_rng(0).integers(vocab, size=(B, T))
     programs = {
         "tinyattn": lambda: ours.generate(ids, n, temperature=0),
@@ -138,7 +139,7 @@ def generating(ours, theirs, B, T, n, vocab):
 
 
 def sentences(B, T):
-    """A MiniLM (6 layers, d = 384, 12 heads) reads B sentences of T tokens."""
+    """Return programs for MiniLM (6 layers, d = 384, 12 heads) on B sentences of T tokens."""
     model = BERT(30522, 384, 12, 6, rng=0).eval()
     layer = torch.nn.TransformerEncoderLayer(384, 12, 1536, 0.0, "gelu", 1e-12, batch_first=True)
     encoder = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).eval()

@@ -2,11 +2,11 @@
 
     python -m tests.benchmarks.gpt [rounds]
 
-A step: logits, cross-entropy, backward, AdamW. Float32, two threads on both sides. PyTorch runs
-twice: eager, which the goals are for, and with logits and cross-entropy through torch.compile,
-which needs a C++ compiler. Before anything is timed the loss and all gradients are compared with
-those of PyTorch eager in float64, and three steps of training in float32 with both; torch.compile
-does its work there.
+A step consists of logits, cross-entropy, backward pass and AdamW. Both use float32 and two threads.
+PyTorch runs twice. One version is eager, to which the goals refer. The other computes logits and
+cross-entropy through torch.compile, which needs a C++ compiler. Before any timing, the loss and all
+gradients are compared with PyTorch eager in float64. Three training steps in float32 are compared
+with both versions, in which torch.compile compiles.
 """
 
 import copy
@@ -77,7 +77,7 @@ class TorchGPT(torch.nn.Module):
                 theirs.copy_(torch.from_numpy(mine.data.copy()))
 
     def ordered(self):
-        """The parameters in the order of `ordered`."""
+        """Return the parameters in the order of `ordered`."""
         found = [self.embedding.weight, self.positions]
         for b in self.blocks:
             for part in (b.inside, b.outside, b.linear1, b.linear2, b.norm1, b.norm2):
@@ -92,7 +92,7 @@ class TorchGPT(torch.nn.Module):
 
 
 def ordered(model):
-    """The parameters of our GPT in the order of those of TorchGPT."""
+    """Return the parameters of our GPT in the order of those of TorchGPT."""
     found = dict(model.named_parameters())
     names = ["embedding.weight", next(n for n in found if n.startswith("positions."))]
     parts = ("self_attn.in_proj", "self_attn.out_proj", "linear1", "linear2", "norm1", "norm2")
@@ -106,7 +106,7 @@ def ordered(model):
 
 
 def models_and_text(size, dtype):
-    """Our GPT, PyTorch's, both with the same weights, and the tokens x and y."""
+    """Return our GPT and PyTorch's with the same weights, and the tokens x and y."""
     layers, d, heads, T, B, _ = SIZES[size]
     ours = models.GPT(VOCABULARY, d, heads, layers, T, rng=0).astype(dtype)
     theirs = TorchGPT(ours, d, heads, layers, T).to(getattr(torch, np.dtype(dtype).name))
@@ -115,7 +115,7 @@ def models_and_text(size, dtype):
 
 
 def our_step(model, x, y):
-    """A function that does one step of training and returns the loss."""
+    """Return a function that does one step of training and returns the loss."""
     optimizer = optim.AdamW(model.parameters(), lr=1e-3)
 
     def step():
@@ -129,7 +129,7 @@ def our_step(model, x, y):
 
 
 def torch_step(model, x, y, compiled=False):
-    """The same with PyTorch."""
+    """Return a function that does the same step with PyTorch."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     x, y = torch.from_numpy(x), torch.from_numpy(y)
 
@@ -149,7 +149,7 @@ def torch_step(model, x, y, compiled=False):
 
 
 def check(size):
-    """Loss, gradients and weights after a step in float64."""
+    """Check loss, gradients and weights after a step in float64."""
     ours, theirs, x, y = models_and_text(size, np.float64)
     np.testing.assert_allclose(our_step(ours, x, y)(), torch_step(theirs, x, y)(), rtol=1e-12)
     for p, q in zip(ordered(ours), theirs.ordered(), strict=True):
@@ -158,7 +158,7 @@ def check(size):
 
 
 def programs(size):
-    """{name: step} in float32, all from the same weights."""
+    """Return {name: step} in float32, all from the same weights."""
     ours, theirs, x, y = models_and_text(size, np.float32)
     torch.compiler.reset()  # what was compiled for other shapes does not count
     return {
@@ -169,7 +169,7 @@ def programs(size):
 
 
 def agree(steps):
-    """Compare the losses of three steps; why torch.compile was taken out of `steps`, or ""."""
+    """Compare the losses of three steps, and return why torch.compile was removed, or ""."""
     missing, expected = "", [steps["tinyattn"]() for _ in range(3)]
     for peer in (EAGER, COMPILED):
         try:

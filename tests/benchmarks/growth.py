@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.growth          all points, and a picture of them
 
-Each point is a process of its own, so that its peak of memory is its own: the highest that the
-process reached, less what it held after a run of a small problem. Attention is one forward and
-backward pass of 8 heads of 64 features, causal; neighbours are the 16 nearest of points in 3
-dimensions.
+Each point is measured in a separate process, because the peak of memory belongs to a process. The
+memory is this peak minus the memory after a run of a small problem. Attention is one forward and
+backward pass of 8 causal heads with 64 features. The neighbours are the 16 nearest among points in
+3 dimensions.
 """
 
 import json
@@ -29,7 +29,7 @@ SMALL = {"attention": 64, "neighbours": 100}
 
 
 def attention(who, N):
-    """A function that does the work once."""
+    """Return a function that does the work once."""
     import numpy as np
 
     q, k, v, g = np.random.default_rng(0).standard_normal((4, 1, 8, N, 64), np.float32)
@@ -54,7 +54,7 @@ def attention(who, N):
 
 
 def neighbours(who, N):
-    """A function that does the work once."""
+    """Return a function that does the work once."""
     import numpy as np
 
     x = np.random.default_rng(0).standard_normal((N, 3), np.float32)
@@ -69,7 +69,7 @@ def neighbours(who, N):
 
 
 def point(work, who, N):
-    """Seconds and megabytes of one problem, measured in this process."""
+    """Return the seconds and megabytes of one problem, measured in this process."""
     import resource
     import time
 
@@ -89,7 +89,7 @@ def point(work, who, N):
 
 
 def draw(found, path):
-    """Two rows of panels: time and memory, for both kinds of work."""
+    """Draw two rows of panels, time and memory, for both kinds of work."""
     from tinyattn import plot
 
     plot.use_style()
@@ -107,7 +107,7 @@ def draw(found, path):
 
 
 def slope(points, i):
-    """The power of N between the last two sizes."""
+    """Return the power of N between the last two sizes."""
     import math
 
     (n, a), (m, b) = list(points.items())[-2:]

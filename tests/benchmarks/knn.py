@@ -2,9 +2,10 @@
 
     python -m tests.benchmarks.knn [rounds]
 
-Float32, two threads on both sides, every point a query; building the tree or index counts. The
-answers are compared in float64 before. faiss takes part if it is installed. scipy's tree has
-no part where it would be slower than trying all pairs. 100,000 points are in knn_large.py.
+All programs use float32 and two threads. Every point is a query, and the time includes building the
+tree or index. Before the timing, the results are compared in float64. faiss is included if it is
+installed. scipy's tree is omitted if it would be slower than comparing all pairs. 100,000 points
+are in knn_large.py.
 """
 
 import sys
@@ -57,7 +58,7 @@ def with_torch(x, k):
 
 
 def programs(x, k):
-    """{who: function}, which returns the neighbours [N, k]."""
+    """Return {name: function}, where each function returns the neighbours [N, k]."""
     N, D = x.shape
     found = {
         "tinyattn": lambda: knn(x, k)[0],
@@ -75,7 +76,7 @@ def programs(x, k):
 
 
 def check(x, index, k):
-    """The distances of some points are the smallest in float64, up to rounding."""
+    """Check that the distances of some points are the smallest in float64, up to rounding."""
     x = x.astype(np.float64)
     for i in range(0, len(x), max(1, len(x) // 50)):
         d2 = np.sum((x[i] - x) ** 2, axis=1)
@@ -83,7 +84,9 @@ def check(x, index, k):
 
 
 def clouds(D, k):
-    """1024 clouds of 30 to 128 points; PyTorch gets them padded to 128, and hides the padding."""
+    """Return 1024 clouds of 30 to 128 points. For PyTorch, they are padded to 128 points and
+    masked.
+    """
     rng = np.random.default_rng(0)
     sizes = rng.integers(30, 129, 1024)
     batch = np.repeat(np.arange(1024), sizes)
@@ -107,7 +110,7 @@ def clouds(D, k):
 
 
 def measured(N, D, k, goal, rounds, rounds_if_slow=None):
-    """One line of the table."""
+    """Return one line of the table."""
     x = np.random.default_rng(0).standard_normal((N, D)).astype(np.float32)
     every = programs(x, k)
     check(x, every["tinyattn"](), k)

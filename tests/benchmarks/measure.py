@@ -1,13 +1,13 @@
 """Timing of several programs that do the same work, interleaved in one run.
 
-A round runs every program once, so that a machine that slows down slows all of them; each round
-begins with another one. The figure is the ratio of two times of the same round; its median and its
-quartiles over the rounds are printed. Absolute times belong to one machine on one day: they stand
-beside the ratio only to tell microseconds from seconds. Freed memory stays with the process
-(`ta.keep_memory`), for all programs of a run alike.
+A round runs every program once, so that a slower machine affects all programs. Each round begins
+with a different program. The result is the ratio of two times in the same round, and its median and
+quartiles over the rounds are printed. Absolute times belong to one machine on one day. They are
+printed next to the ratio only to distinguish microseconds from seconds. Freed memory stays with the
+process (`ta.keep_memory`) for all programs of a run.
 
-A script prints a Markdown table; `python -m tests.benchmarks` runs all scripts, each in a process
-of its own, and keeps what they print in RESULTS.md.
+Each script prints a Markdown table. `python -m tests.benchmarks` runs all scripts, each in a
+separate process, and stores their output in RESULTS.md.
 """
 
 import os
@@ -19,20 +19,20 @@ THREADS = "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_N
 
 
 def use_threads(n):
-    """Give every library n threads; call before NumPy or PyTorch is imported."""
+    """Give every library n threads. Call this function before NumPy or PyTorch is imported."""
     for name in (*THREADS, "TINYATTN_THREADS"):
         os.environ[name] = str(n)
     os.environ["TINYATTN_COMPILE"] = "now"  # kernels are timed, not what stands in for them
 
 
 def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None, rest=0.05):
-    """Run {name: function} in turn; {name: [seconds of each round]}.
+    """Run {name: function} in turn, and return {name: [seconds of each round]}.
 
-    at_least: repeat a program within a round until so many seconds are filled. Before that, rest
-    for some seconds and run it once without looking at the clock: the threads of the program before
-    may still be spinning, those of OpenBLAS for a tenth of a second, and who came next would pay.
-    rounds_if_slow: a slow peer takes part in the warm-up and in the first so many rounds only, so
-    its list is shorter; `slow_peers` says by the least time of each program so far who is slow.
+    In each round, a program is repeated for at least `at_least` seconds. Before that, it rests for
+    `rest` seconds and runs once without being timed. Otherwise, threads of the previous program
+    might still be spinning (those of OpenBLAS for a tenth of a second) and would slow down this
+    program. A slow peer runs only in the warm-up and in the first `rounds_if_slow` rounds, so its
+    list is shorter. `slow_peers` decides from the shortest times so far which peers are slow.
     """
     import tinyattn as ta  # not before `use_threads`
 
@@ -63,7 +63,7 @@ def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None
 
 
 def slow_peers(seconds, ours="tinyattn"):
-    """Who takes more than 5 times as long as the fastest and 1.5 times as long as the best peer.
+    """Return the peers slower than 5 times the fastest time and 1.5 times the best peer's time.
 
     We and the best peer are never slow.
     """
@@ -73,7 +73,7 @@ def slow_peers(seconds, ours="tinyattn"):
 
 
 def wait_until_alone(patience):
-    """Wait until no other program wants a processor (Linux only); the seconds that it took."""
+    """Wait until no other program uses a processor (Linux only), and return the seconds waited."""
     start = time.perf_counter()
     while time.perf_counter() - start < patience:
         try:
@@ -88,9 +88,9 @@ def wait_until_alone(patience):
 
 
 def ratios(times, ours):
-    """{peer: (lower quartile, median, upper quartile)} of time of the peer / time of ours.
+    """Return {peer: (lower quartile, median, upper quartile)} of the peer's time / our time.
 
-    Both times are of the same round; a slow peer may have taken part in the first rounds only.
+    Both times are from the same round. A slow peer may have run only in the first rounds.
     """
     found = {}
     for name, seconds in times.items():
@@ -101,7 +101,7 @@ def ratios(times, ours):
 
 
 def table(rows, peers):
-    """A Markdown table of {work: ratios}: how many times as fast as each peer."""
+    """Return a Markdown table of {work: ratios}: how many times as fast as each peer."""
     lines = [
         "| work | " + " | ".join(f"faster than {p}" for p in peers) + " |",
         "|---" * (len(peers) + 1) + "|",
@@ -122,9 +122,10 @@ HEADER = (
 
 
 def row(work, times, ours="tinyattn", goal=None, flop=None, peak=None, peer=None):
-    """One line under HEADER: `peer`, or the peer with the lowest median, over its own rounds.
+    """Return a line of the table for `peer`, or for the peer with the lowest median.
 
-    flop: multiplications and additions of the work; peak: what a matrix product reaches.
+    `flop` is the number of multiplications and additions, and `peak` the rate of a matrix product.
+    The median is taken over the rounds in which the peer ran.
     """
     medians = {name: statistics.median(seconds) for name, seconds in times.items()}
     best = peer or min((name for name in times if name != ours), key=medians.get)
@@ -149,7 +150,7 @@ def product_peak(threads, n=1024):
 
 
 def versions(*modules):
-    """One line with what was compared."""
+    """Return one line with the versions of the compared libraries."""
     parts = [f"Python {platform.python_version()}", platform.machine()]
     return ", ".join(parts + [f"{m.__name__} {m.__version__}" for m in modules])
 
@@ -162,12 +163,12 @@ def by_processor(avx512, avx2):
 
 
 def head(*modules):
-    """What goes before the first row of a table that has no `foot`."""
+    """Return the text before the first row of a table that has no `foot`."""
     return f"float32, two threads; {versions(*modules)}\n\n{HEADER}"
 
 
 def foot(rounds, *modules, work="Float32", peak=None, note=""):
-    """What goes after the last row: how `work` was timed, and what was compared."""
+    """Return the text after the last row, which says how `work` was timed and what was compared."""
     sentences = [f"{work}, 2 threads each, median and quartiles of {rounds} rounds."]
     if peak:
         of = "NumPy's product of 1024 x 1024 matrices"

@@ -2,10 +2,11 @@
 
     python -m tests.benchmarks.points [rounds]
 
-Float32, two threads on both sides, forward and backward. The layers: N = 10,000 points, k = 16,
-64 features; EdgeConv on a given graph, the dynamic layers with their search. PyTorch Geometric
-searches with torch_cluster; where that is not installed, scipy's tree with two threads searches for
-it in the 4 dimensions of GravNet's space. Values and gradients are compared before.
+Both use float32 and two threads, forward and backward. The layers have N = 10,000 points, k = 16
+and 64 features. EdgeConv has a given graph, and the time of dynamic layers includes the search.
+PyTorch Geometric searches with torch_cluster. If torch_cluster is not installed, scipy's tree with
+two threads searches in the 4 dimensions of GravNet's space. Values and gradients are compared
+before the timing.
 """
 
 import sys
@@ -30,7 +31,7 @@ N, K, F = 10_000, 16, 64
 
 
 def layer(mine, theirs, x, call_mine, call_theirs):
-    """Both with the same weights: forward and backward, to the input and all parameters."""
+    """Return programs for two layers with equal weights, forward and backward."""
     mine.load_state_dict(theirs.state_dict())
     a, b = ta.Tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
     g = np.random.default_rng(1).standard_normal(call_mine(a).shape).astype(np.float32)
@@ -73,7 +74,7 @@ def gravnet():
 
 
 def training(mine, theirs, inputs, y):
-    """A step of AdamW with the cross-entropy of whole models, from the same weights."""
+    """Return a step of AdamW with the cross-entropy of whole models, from the same weights."""
     mine.load_state_dict(theirs.state_dict())
     ours, other = optim.AdamW(mine.parameters()), torch.optim.AdamW(theirs.parameters())
     torch_inputs, torch_y = [torch.from_numpy(x) for x in inputs], torch.from_numpy(y)

@@ -30,7 +30,7 @@ LAYERS = [  # N, in, out
 
 
 def products(N, D, E):
-    """{name: (a, b)}, transposed as the layer has them."""
+    """Return {name: (a, b)}, transposed as in the layer."""
     rng = np.random.default_rng(0)
     shapes = (N, D), (E, D), (N, E)
     x, w, g = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
@@ -38,7 +38,7 @@ def products(N, D, E):
 
 
 def as_torch(x):
-    """A tensor over the same memory, transposed in the same way."""
+    """Return a tensor over the same memory, transposed in the same way."""
     return torch.from_numpy(x) if x.flags.c_contiguous else torch.from_numpy(x.T).T
 
 

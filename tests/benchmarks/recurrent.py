@@ -29,14 +29,14 @@ from tinyattn import nn  # noqa: E402
 from tinyattn.engine.autograd import Tensor  # noqa: E402
 
 torch.set_num_threads(2)
-SHAPES = [(128, 32, 128), (128, 32, 256), (32, 8, 64)]  # T, B, H; as many features as units
+SHAPES = [(128, 32, 128), (128, 32, 256), (32, 8, 64)]  # T, B, H, with H features
 STEPS = [(10, 64, 48), (10, 64, 128)]  # the same, for cells
 GOALS = {"LSTM": by_processor(1.15, 1.1), "GRU": 1.9, "RNN": 1.0}
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
 def problem(T, B, H):
-    """x and the gradient that arrives at y, both [B, T, H]."""
+    """Return x and the gradient that arrives at y, both [B, T, H]."""
     return np.random.default_rng(0).standard_normal((2, B, T, H)).astype(np.float32)
 
 
@@ -79,7 +79,7 @@ def pytorch(layer, x, g, lengths=None):
 
 
 def stepped(library, cell, xs, g):
-    """The states of a cell called step by step, and the gradients."""
+    """Return the states of a cell called step by step, and the gradients."""
     leaves = [*xs, *cell.parameters()]
 
     def run():
@@ -97,7 +97,7 @@ def stepped(library, cell, xs, g):
 
 
 def measured_steps(name, shape, rounds):
-    """One line of the table, for a cell."""
+    """Return one line of the table, for a cell."""
     T, B, H = shape
     x, g = (a.swapaxes(0, 1).copy() for a in problem(*shape))
     theirs = getattr(torch.nn, name)(H, H)
@@ -123,7 +123,7 @@ def measured_steps(name, shape, rounds):
 
 
 def measured(name, shape, peak, rounds, padded=False):
-    """One line of the table."""
+    """Return one line of the table."""
     T, B, H = shape
     x, g = problem(*shape)
     lengths = np.random.default_rng(1).integers(T // 4, T + 1, B) if padded else None

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.rowwise [rounds]
 
-Float32, two threads on both sides; values and gradients are compared in float64 before.
+Both use float32 and two threads. Values and gradients are compared in float64 before the timing.
 """
 
 import sys
@@ -45,7 +45,7 @@ WORK = {  # name: (number of weights, ours, PyTorch's)
 
 
 def programs(name, shape, dtype=np.float32):
-    """{who: function}, which returns y and the gradients."""
+    """Return {name: function}, where each function returns y and the gradients."""
     n_weights, ours, theirs = WORK[name]
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype(dtype)]
@@ -72,7 +72,7 @@ def programs(name, shape, dtype=np.float32):
 
 
 def optimizers(n_parameters, size):
-    """A step of AdamW over many parameters of one size."""
+    """Return a step of AdamW over many parameters of one size."""
     rng = np.random.default_rng(0)
     arrays, gradients = rng.standard_normal((2, n_parameters, size)).astype(np.float32)
     mine = [Tensor(a, requires_grad=True) for a in arrays]

@@ -2,8 +2,9 @@
 
     python -m tests.benchmarks.segments [rounds] [edges]
 
-Float32, two threads on both sides, forward and backward, 64 features a row, 16 rows a segment in
-the mean; the ids in order, and at random. Values and gradients are compared before.
+All use float32 and two threads, forward and backward. A row has 64 features, and a segment has 16
+rows on average. The ids are sorted, or in random order. Values and gradients are compared before
+the timing.
 """
 
 import sys

@@ -27,7 +27,7 @@ SIZES = {(1, 12): by_processor(None, 1.05), (32, 24): by_processor(None, 1.0)}  
 
 
 class Sentences(torch.nn.Module):
-    """MiniLM in PyTorch's operations; weights are read by the names of our BERT."""
+    """MiniLM with PyTorch's operations. Its weights have the names of our BERT."""
 
     def __init__(self, model):
         super().__init__()
@@ -60,7 +60,7 @@ class Sentences(torch.nn.Module):
 
 
 def exported(model, ids):
-    """The model in ONNX's format, as bytes; None if PyTorch cannot export it here."""
+    """Return the model in the ONNX format as bytes, or None if PyTorch cannot export it."""
     try:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
@@ -92,7 +92,7 @@ def with_openvino(onnx):
 
 
 def programs(B, T):
-    """{who: function}, after a comparison of what they return."""
+    """Return {name: function}, after comparing their results."""
     model = BERT(VOCABULARY, D, HEADS, LAYERS, rng=0).eval()
     ids = np.random.default_rng(0).integers(VOCABULARY, size=(B, T))
     theirs, torch_ids = Sentences(model), torch.tensor(ids)

@@ -52,7 +52,7 @@ sys.modules["scipy"] = None
 
 
 def run(code, **environment):
-    """What a new process prints."""
+    """Return the output of a new process."""
     command = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(
         command, check=True, capture_output=True, text=True, env={**os.environ, **environment}

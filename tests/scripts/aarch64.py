@@ -1,15 +1,17 @@
-"""Are the kernels right on 64-bit ARM? Tried on x86_64, by an emulated processor.
+"""Test the kernels for 64-bit ARM on x86_64, with an emulated processor.
 
     python -m tests.scripts.aarch64
 
 Debian's arm64 packages of Python and the aarch64 wheels of NumPy and Numba are unpacked below
-`build/aarch64/`, and QEMU runs that Python: first the canary of the kernels with each fact of
-`assumptions.py`, then `tests.scripts.every_kernel`. That takes a quarter of an hour, most of it for
-compiling; a second run finds the packages and the compiled kernels. It needs Debian with root, apt
-and network to install QEMU and the packages. Without these it says so in one line and does nothing.
+`build/aarch64/`, and QEMU runs this Python. It runs the canary of the kernels with each fact of
+`assumptions.py`, then `tests.scripts.every_kernel`. This takes a quarter of an hour, mostly for
+compiling. A second run finds the packages and the compiled kernels. The script needs Debian with
+root, apt and network to install QEMU and the packages. If these are missing, it prints one line and
+does nothing.
 
-An emulator computes as the processor does, but it may order memory as x86_64 does: that threads
-see each other's writes in time on ARM is not tried here. The exit code is 0 only if all were right.
+An emulator computes like the processor, but its memory ordering may be that of x86_64. Therefore,
+the script does not test whether threads on ARM see each other's writes in time. The exit code is 0
+only if all results were right.
 """
 
 import os
@@ -73,7 +75,7 @@ def main():
 
 
 def emulated_python():
-    """A program that behaves as a Python on ARM; what it needs is installed where it is missing."""
+    """Return a program that runs Python for ARM, after installing the missing packages."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise Missing(f"it needs Linux on x86_64, this is {sys.platform} on {platform.machine()}")
     install_tools()
@@ -83,7 +85,7 @@ def emulated_python():
 
 
 def install_tools():
-    """QEMU and debootstrap, by apt."""
+    """Install QEMU and debootstrap with apt."""
     absent = [package for program, package in TOOLS.items() if shutil.which(program) is None]
     if not absent:
         return
@@ -94,7 +96,7 @@ def install_tools():
 
 
 def unpack_system():
-    """A Debian for ARM with its Python: its packages are unpacked only, none is configured."""
+    """Unpack the packages of a Debian for ARM with its Python, without configuring them."""
     if SYSTEM.is_dir():
         return
     if os.geteuid() != 0:
@@ -119,7 +121,7 @@ def unpack_system():
 
 
 def unpack_wheels():
-    """NumPy and Numba for ARM, in the versions that are installed here."""
+    """Unpack NumPy and Numba for ARM, in the versions that this environment has."""
     try:
         wanted = [f"{name}=={version(name)}" for name in LIBRARIES]
     except PackageNotFoundError as error:
@@ -152,7 +154,7 @@ def unpack_wheels():
 
 
 def starter():
-    """The path of a script that starts the emulated Python; it can be called by itself, too."""
+    """Return the path of a script that starts the emulated Python."""
     path = CACHE / "python"
     settings = {
         "PYTHONPATH": f"{SITE}:{ROOT}",
@@ -171,7 +173,7 @@ def starter():
 
 
 def step(*command):
-    """Run a command of the set-up, silently; Missing with its last line if it fails."""
+    """Run a command of the set-up silently. If it fails, raise Missing with its last line."""
     command = [str(word) for word in command]
     done = subprocess.run(
         command,

@@ -1,11 +1,11 @@
-"""The functions of the vector layer at every float32 there is, against float64.
+"""Compare the functions of the vector layer with float64 at every float32 number.
 
     python -m tests.scripts.all_floats                  all 2³² inputs of all functions, on one core
     python -m tests.scripts.all_floats exp --every 64   every 64th
 
-Prints for each function the largest error in units of the last place, and the inputs where it is.
-The bounds stand in BOUNDS and in the docstrings of the functions; the quick suite tries a sample
-and the worst inputs found here (`tests/kernels/test_all_floats.py`).
+For each function, the script prints the largest error in units of the last place, and its inputs.
+The bounds are in BOUNDS and in the docstrings of the functions. The quick suite tests a sample and
+the worst inputs that this script found (`tests/kernels/test_all_floats.py`).
 """
 
 import argparse
@@ -63,7 +63,7 @@ BOUNDS = {
 
 @jit
 def vectors(kind, y, x):
-    """y = f(x) by vectors; both have a multiple of the vector's width."""
+    """Compute y = f(x) with vectors. The length of x and y is a multiple of the vector's width."""
     tiny = recurrent.tiny_square(x)
     for i in range(0, len(x), width(x)):
         v = load(x, i)
@@ -77,7 +77,7 @@ def vectors(kind, y, x):
 
 @jit
 def errors(kind, ulps, y, x):
-    """ulps = |y - f(x)| in units of the last place of f(x); nan if only one of the two is nan."""
+    """Compute |y - f(x)| in units of the last place of f(x), or nan if only one is nan."""
     for i in range(len(x)):
         v = np.float64(x[i])
         if kind == EXP:
@@ -97,7 +97,7 @@ def errors(kind, ulps, y, x):
 
 
 def values(name, x):
-    """The function at an array of float32."""
+    """Return the values of the function for an array of float32."""
     if name == "erf":
         with np.errstate(all="ignore"):
             return erf_of(x)
@@ -109,13 +109,13 @@ def values(name, x):
 
 
 def check(name, x):
-    """(largest error in units of the last place, its input, inputs that break the bound)."""
+    """Return (largest error in units of the last place, its input, inputs that break the bound)."""
     bound, y, ulps = BOUNDS[name], values(name, x), np.empty(len(x))
     errors(bound.kind, ulps, y, x)
     inside = (x >= bound.lowest) & (x <= bound.highest) | np.isnan(x)
     beyond = x < bound.lowest
     wrong = inside & ~(ulps <= bound.ulps)
-    # outside of the range results are 0, or stay where they were; above the highest they overflow
+    # outside the range, results are 0 or constant, and above the highest input they overflow
     wrong |= beyond & ~(np.abs(y) <= bound.outside)
     within = np.where(inside, np.nan_to_num(ulps, nan=np.inf), 0)
     place = int(within.argmax()) if len(x) else 0
@@ -123,12 +123,12 @@ def check(name, x):
 
 
 def inputs(start, stop, every):
-    """The float32 whose bits are start, start + every, …"""
+    """Return the float32 numbers with the bits start, start + every, …"""
     return np.arange(start, stop, every, dtype=np.uint64).astype(np.uint32).view(np.float32)
 
 
 def run(name, every):
-    """Try all inputs; True if the bound holds."""
+    """Test all inputs, and return whether the bound holds."""
     began, worst, wrong, count = time.perf_counter(), [], 0, 0
     for start in range(0, 1 << 32, CHUNK * every):
         x = inputs(start, min(start + CHUNK * every, 1 << 32), every)

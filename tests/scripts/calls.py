@@ -1,8 +1,8 @@
 """Count the Python calls of one forward pass inside tinyattn: `python -m tests.scripts.calls`.
 
-A call is one of a Python function whose file is in tinyattn/; a move is a call that follows one in
-another file. Both are what a reader has to follow in a debugger. Array algebra computes, so kernels
-do not count.
+A call is a call of a Python function with its file in tinyattn/. A move is a call after a call in a
+different file. You have to follow both in a debugger. The forward pass uses array algebra, so
+kernels are not counted.
 """
 
 import sys
@@ -18,7 +18,7 @@ PACKAGE = str(Path(ta.__file__).parent)
 
 
 def calls_of(run):
-    """(file, function) of every call inside tinyattn while run() runs, in order."""
+    """Return (file, function) of every call inside tinyattn while run() runs, in order."""
     seen = []
 
     def profile(frame, event, _):
@@ -34,7 +34,7 @@ def calls_of(run):
 
 
 def counts(seen):
-    """How many calls, functions, files and moves between files there are."""
+    """Return how many calls, functions, files and moves between files there are."""
     files = [file for file, _ in seen]
     moves = sum(a != b for a, b in zip(files, files[1:], strict=False))
     return {
@@ -46,7 +46,7 @@ def counts(seen):
 
 
 def forwards():
-    """{name: function that runs one forward pass}."""
+    """Return {name: function that runs one forward pass}."""
     rng = np.random.default_rng(0)
     attention, gravnet = (
         nn.MultiheadAttention(16, 4, rng=0),

@@ -37,7 +37,7 @@ BOTH = np.float32, np.float64
 
 
 class Case(NamedTuple):
-    """A call of f with inputs; arrays of float64 among them are rounded to the dtype tested."""
+    """A call of f with inputs, in which float64 arrays are rounded to the dtype under test."""
 
     f: object  # f(*inputs, impl="auto"): arrays, Tensors, a Graph, or tuples of these
     inputs: tuple
@@ -50,7 +50,7 @@ CASES = {}  # name of a kernel: its cases
 
 
 def case(name, f, *inputs, implementations=("auto",), dtypes=BOTH, bounds=BOUND):
-    """Add a case; implementations: the ones that are compared with array algebra."""
+    """Add a case for the implementations that are compared with array algebra."""
     CASES.setdefault(name, []).append(Case(f, inputs, implementations, dtypes, bounds))
 
 
@@ -71,7 +71,7 @@ def kernels_for_all():
 
 
 def run(case, implementation, dtype, exact):
-    """Results and gradients as arrays; exact: of the same numbers, computed in float64."""
+    """Return results and gradients, computed in float64 from the same numbers if `exact`."""
     inputs, leaves = [], []
     for x in case.inputs:
         if isinstance(x, np.ndarray) and x.dtype == np.float64:
@@ -92,12 +92,12 @@ def run(case, implementation, dtype, exact):
 
 
 def rounded(x, dtype, exact):
-    """x in a dtype; exact: the same numbers as float64."""
+    """Return x rounded to a dtype, and then converted to float64 if `exact`."""
     return x.astype(dtype).astype(np.float64 if exact else dtype)
 
 
 def flat(y):
-    """All arrays and Tensors of a result."""
+    """Return all arrays and Tensors of a result."""
     if isinstance(y, graph.Graph):
         return [y.src, y.dst]
     if isinstance(y, tuple | list):
@@ -106,7 +106,7 @@ def flat(y):
 
 
 def error(found, expected, dtype):
-    """The largest error of some arrays; infinite for other shapes, dtypes or whole numbers."""
+    """Return the largest error, or infinity if shapes, dtypes or integers differ."""
     if len(found) != len(expected):
         return np.inf
     largest = 0.0
@@ -134,12 +134,12 @@ def normal(*shape):
 
 
 def tied(*shape):
-    """Small whole numbers, many of them equal."""
+    """Return small whole numbers, many of them equal."""
     return RNG.integers(-2, 3, shape).astype(float)
 
 
 def blocks(kind, R, n):
-    """A matrix [R, 32 n] in blocks, with numbers between -1 and 1."""
+    """Return a matrix [R, 32 n] in blocks, with numbers between -1 and 1."""
     raw = RNG.integers(0, 256, (R, n, kind.nbytes)).astype(np.uint8)
     raw[..., :2] = RNG.uniform(0.004, 0.007, (R, n, 1)).astype(np.float16).view(np.uint8)
     if kind is Q4_1:
@@ -359,7 +359,7 @@ for N, K, C in ((23, 5, 9), (1, 1, 1), (130, 7, 35), (67, 16, 4)):
 
 
 def layer(make, *more):
-    """A function of x that makes a layer with weights of the dtype of x, and calls it."""
+    """Return a function of x that makes a layer with weights of the dtype of x, and calls it."""
     return lambda x: make().astype(x.dtype)(x, *more)
 
 
@@ -376,7 +376,7 @@ case("GravNet", layer(gravnet, np.repeat([0, 1], (40, 30))), normal(70, 5))
 
 
 def steps(theta, *gradients, make):
-    """The parameter after some steps."""
+    """Return the parameter after some steps."""
     p = nn.Parameter(theta.data.copy())
     optimizer = make([p])
     for g in gradients:
@@ -401,7 +401,7 @@ TWO_LAYERS = {np.float32: 2e-5}
 
 
 def in_blocks(model, kind):
-    """The model with all maps of its blocks quantized."""
+    """Return the model with all maps of its blocks quantized."""
     for block in model.layers:
         for part, names in ((block.self_attn, "qkvo"), (block.mlp, ("gate", "up", "down"))):
             for name in names:
@@ -411,7 +411,7 @@ def in_blocks(model, kind):
 
 
 def random_weights(model):
-    """The model with weights and biases that all matter."""
+    """Return the model after adding random numbers to all weights and biases."""
     rng = np.random.default_rng(1)
     for p in model.parameters():
         p.data = p.data + rng.normal(0, 0.3, p.shape).astype(p.dtype)
@@ -419,7 +419,7 @@ def random_weights(model):
 
 
 def token_by_token(like, model, ids, lengths):
-    """Logits of tokens one by one, behind a start of which lengths[b] tokens count."""
+    """Return the logits of tokens one by one, after a start with lengths[b] tokens."""
     exact = like.dtype == np.float64  # then the modules compute
     model.astype(like.dtype)
     compute = model if exact else inference.compile(model)
@@ -434,14 +434,14 @@ def token_by_token(like, model, ids, lengths):
 
 
 def sentences(like, model, ids, keep):
-    """The vectors of the tokens of short texts."""
+    """Return the vectors of the tokens of short texts."""
     model.astype(like.dtype)
     with ta.no_grad():
         return (model if like.dtype == np.float64 else inference.compile(model))(ids, None, keep)
 
 
 def one_layer(x, make):
-    """A layer of its own, compiled for float32."""
+    """Return a single layer, compiled for float32."""
     made = make().astype(x.dtype).eval()
     with ta.no_grad():
         x = Tensor(x.data)
@@ -487,12 +487,12 @@ PRECISIONS = "float32", "float64"
 
 
 def is_compiled(f):
-    """Whether Numba made it of a function."""
+    """Return whether an object is a function that Numba compiled."""
     return hasattr(f, "py_func") and hasattr(f, "signatures")
 
 
 def forgotten():
-    """(compiled functions of `kernels/fast` that did not run, how many there are).
+    """Return (compiled functions of `kernels/fast` that did not run, how many there are).
 
     Where one dtype ran and the other did not, the line names the one that is missing.
     """
@@ -578,7 +578,7 @@ def main(arguments=None):
 
 
 def judged(case, dtype):
-    """(largest error, bound) of a case over its implementations."""
+    """Return (largest error, bound) of a case over its implementations."""
     expected = run(case, "auto", dtype, exact=True)
     largest = max(
         error(run(case, implementation, dtype, False), expected, dtype)

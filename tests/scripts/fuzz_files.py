@@ -1,11 +1,12 @@
-"""Broken files: valid ones, changed at random, must be read or refused as documented.
+"""Read damaged files (valid files with random changes), and test that errors are as documented.
 
     python -m tests.scripts.fuzz_files 100000        so many of each kind
     python -m tests.scripts.fuzz_files 100000 gguf   of one kind
 
-Each file is read; allowed is a result, or an exception of the documented kinds whose message names
-the file, and what was to be changed must be as before. Memory (as tracemalloc counts it) may be a
-few times the file, time less than a second. `test_fuzz_files.py` tries a sample.
+Reading a file must give a result, or an exception of a documented kind with a message that names
+the file. In this case, the object to be changed must be the same as before. Memory (as counted by
+tracemalloc) may be a few times the size of the file, and the time must be less than a second.
+`test_fuzz_files.py` tests a sample.
 """
 
 import pickle
@@ -43,7 +44,7 @@ def safetensors_files(folder):
 
 
 def trained(seed, make=optim.Adam, bits=np.random.PCG64):
-    """Module, optimizer and generator after a step."""
+    """Return a module, an optimizer and a generator after a training step."""
     # more numbers than header, else hardly any change is one of a number
     module = nn.Sequential(nn.Linear(16, 64, rng=seed), nn.BatchNorm1d(64))
     optimizer, rng = make(module.parameters()), np.random.Generator(bits(seed))
@@ -229,7 +230,7 @@ WORDS = [
 
 
 def mutated(content, others, rng):
-    """The bytes after one to five changes."""
+    """Return the bytes after one to five changes."""
     for _ in range(1 + rng.integers(5)):
         content = CHANGES[rng.integers(len(CHANGES))](content, others, rng)
     size = len(content) - 8
@@ -241,7 +242,7 @@ def mutated(content, others, rng):
 
 
 def _place(content, rng):
-    """Somewhere, more often near the beginning, where the header is."""
+    """Return a random position, more often near the beginning, where the header is."""
     return int(len(content) * rng.random() ** (1 + 2 * rng.integers(2)))
 
 
@@ -259,7 +260,7 @@ def _number(content, others, rng):
 
 
 def _digits(content, others, rng):
-    """Another number in place of one that is written in digits."""
+    """Replace a number that is written in digits."""
     i = _place(content, rng)
     while i < len(content) and not 48 <= content[i] < 58:
         i += 1
@@ -330,7 +331,7 @@ def run(name, n, seed=0, folder=None):
 
 
 def _valid(kind, folder):
-    """The bytes of valid files."""
+    """Return the bytes of valid files."""
     kind.make(folder)
     contents = [path.read_bytes() for path in sorted(folder.iterdir())]
     for content in contents:
@@ -340,7 +341,7 @@ def _valid(kind, folder):
 
 
 def _attempt(kind, path, content):
-    """(whether it was read, what is wrong or None, seconds, memory) of one file."""
+    """Return (whether it was read, what is wrong or None, seconds, memory) of one file."""
     path.write_bytes(content)
     fine, fault = False, None
     before = tracemalloc.get_traced_memory()[0]

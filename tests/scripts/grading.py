@@ -1,11 +1,11 @@
-"""Does a class of thirty get the points it may get, and every solution all of them?
+"""Test that a class of thirty gets the expected points, and that every solution gets all points.
 
     python -m tests.scripts.grading
 
-Right, lazy, damaged, mistaken and hostile submissions
-of homework 04; some never come to an end, some fill the memory. The quick suite grades nine of
-them. The exit code is 0 if all marks were as stated, nothing was written outside, and the sample
-solutions of all homework are right.
+The submissions of homework 04 are right, lazy, damaged, mistaken or hostile. Some never end, and
+some fill the memory. The quick suite grades nine of them. The exit code is 0 if all marks were as
+expected, nothing was written outside the sandbox, and the sample solutions of all homework are
+right.
 """
 
 import sys
@@ -21,18 +21,20 @@ from tests.coursekit.handed_in import WRITTEN_OUTSIDE, class_of_thirty, graded
 from tinyattn.course import project
 from tinyattn.course.project import CourseError
 
-SECONDS = 5  # attacks that do not end are waited for; honest answers take a tenth of a second
+SECONDS = 5  # time limit for attacks that do not end, while honest answers take 0.1 s
 
 
 def small_plan(*tasks):
-    """Homework 04 with some tasks only (1, 4 and 6 have 2, 3 and 1 points); one hidden case."""
+    """Return homework 04 with some tasks only (1, 4 and 6 have 2, 3 and 1 points) and one hidden
+    case.
+    """
     whole = plan_of(project.find(ROOT, "hw04"))
     parts = [replace(p, hidden=(1,)) for p in whole.homework.parts if p.task in tasks]
     return replace(whole, homework=replace(whole.homework, parts=parts))
 
 
 def wrong_solutions():
-    """How many homeworks have a sample solution that is not right in the sandbox."""
+    """Return how many homeworks have a sample solution that is not right in the sandbox."""
     wrong, documents = 0, project.homework(ROOT)
     with grading.make_sandbox() as apart:
         for document in documents:

@@ -1,10 +1,10 @@
-"""The whole way in a real browser: open a notebook of the site, run every cell, look at the errors.
+"""Open notebooks of the site in a real browser, run every cell, and look for errors.
 
     tinyattn site && python -m tests.scripts.in_browser 00 hw00
 
-The site is served from build/site and opened in Chromium. Python itself comes from Pyodide's own
-server; where that cannot be reached, the script says so, tries the way up to there, and is content.
-The exit code is 0 if all that could be tried went well.
+The site is served from build/site and opened in Chromium. Python itself comes from Pyodide's
+server. If this server cannot be reached, the script prints a message and tests only the steps
+before. The exit code is 0 if all steps that could be tested succeeded.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tinyattn.course import project
 
 LONGEST = 600  # seconds for a notebook, with what it has to load
 OPENED = "document.querySelectorAll('.jp-Notebook .jp-Cell').length"
-# JupyterLab's own command; it comes to its end when the last cell has
+# JupyterLab's command, which ends when the last cell has ended
 RUN_ALL = "jupyterapp.commands.execute('notebook:run-all-cells').then(() => 'done')"
 FOUND = """JSON.stringify({
   left: jupyterapp.shell.currentWidget.content.widgets.filter(
@@ -76,7 +76,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 def pyodide(site):
-    """The address that JupyterLite's kernel loads Python from."""
+    """Return the address that JupyterLite's kernel loads Python from."""
     for script in (site / browser.FOLDER / "extensions").rglob("*.js"):
         match = re.search(r"https://[^\"'`]*pyodide\.m?js", script.read_text(encoding="utf-8"))
         if match:
@@ -93,7 +93,7 @@ def can_be_reached(address):
 
 
 def tried(page, document, run):
-    """What is wrong with a notebook in the browser; only opened if not `run`."""
+    """Return what is wrong with a notebook in the browser. If `run` is False, it is only opened."""
     cells = len(json.loads(document.notebook.read_text(encoding="utf-8"))["cells"])
     until(lambda: page.value(OPENED) > 2, 120, f"{document.name} shows no cells")
     if not run:
@@ -148,7 +148,7 @@ class Page:
         self.process.wait(20)
 
     def value(self, expression, seconds=60):
-        """What a JavaScript expression gives; a promise is waited for."""
+        """Return the value of a JavaScript expression, after waiting if it is a promise."""
         wanted = {"expression": expression, "returnByValue": True, "awaitPromise": True}
         result = self.command("Runtime.evaluate", seconds, **wanted)
         if "exceptionDetails" in result:
@@ -156,7 +156,7 @@ class Page:
         return result["result"].get("value")
 
     def command(self, method, seconds=60, **parameters):
-        """The answer to a command of the protocol."""
+        """Return the answer to a command of the protocol."""
         self.number += 1
         self.socket.settimeout(seconds)
         self.socket.send(json.dumps({"id": self.number, "method": method, "params": parameters}))

@@ -1,4 +1,4 @@
-"""The lowest versions that pyproject.toml allows, as arguments for pip; --check: are these here?"""
+"""Print the lowest versions that pyproject.toml allows, or --check that they are installed."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
 def lowest():
-    """{package: lowest version} of what the library needs to run."""
+    """Return {package: lowest version} of what the library needs to run."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     return dict(re.match(r"([\w-]+)>=([\d.]+)", need).groups() for need in project["dependencies"])
 

@@ -1,4 +1,4 @@
-"""Are the tests good enough to notice a wrong derivative? Make derivatives wrong, and see.
+"""Test whether the tests notice wrong derivatives, by changing derivatives on purpose.
 
     python -m tests.scripts.mutation [OPTIONS]
 
@@ -11,15 +11,16 @@
     --report            only print what is known
 
 A mutant is a derivative rule (`defvjp`), or a function of the same file that a rule calls, with one
-small mistake: a sign flipped, a factor dropped, two inputs swapped, a broadcast forgotten, x in
-place of y, a comparison turned. It lives in memory only: the code of the function is exchanged, the
-gradient checks of `tests/cases` that run through it are tried, then the tests in MORE_TESTS (with
-kernels or for loops in KERNEL_TESTS or LOOP_TESTS), and the code is put back. A mutant that all of
-them let pass survived: a check is missing, or the mutant computes the same.
+small mistake. For example, a sign is flipped, a factor is dropped, two inputs are swapped, a
+broadcast is forgotten, x replaces y, or a comparison is reversed. A mutant exists only in memory.
+The code of the function is replaced, and the gradient checks of `tests/cases` that run through it
+are executed, then the tests in MORE_TESTS (with kernels or for loops those in KERNEL_TESTS or
+LOOP_TESTS). Then the code is restored. A mutant that passes all tests has survived, so a check is
+missing, or the mutant computes the same result.
 
-Results are kept in build/mutation/, by the text of the function, so that what was not changed is
-not tried again. Survivors in EXPLAINED compute the same, those in WITHOUT_KERNELS do where no
-kernel runs; the reasons stand there.
+Results are stored in build/mutation/ under the text of the function, so that unchanged functions
+are not tested again. Survivors in EXPLAINED compute the same result, and those in WITHOUT_KERNELS
+do so if no kernel runs. The reasons are given there.
 """
 
 import argparse
@@ -92,7 +93,7 @@ EXPLAINED = {
     ("ops/reduce.py", "_extremum_vjp", "x -> y"): "x and y have the same dtype",
     ("ops/reduce.py", "restore", "-> g"): "a single number is broadcast to any shape",
 }
-# the same where kernels do not run; with --numba these are tried
+# equal results if kernels do not run, so these are tested only with --numba
 WITHOUT_KERNELS = {
     ("ops/index.py", "_names_rows", "index.ndim > 0"): "chooses who computes, not what",
     ("ops/index.py", "_row_numbers", "-n -> n"): "a line that runs with kernels only",
@@ -111,7 +112,7 @@ WITHOUT_KERNELS = {
 
 
 def functions_of_rules(tree):
-    """The functions and lambdas of a module that are rules, or are called by rules."""
+    """Return the functions and lambdas of a module that are rules, or are called by rules."""
     named = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
     found, todo = [], []
     for node in ast.walk(tree):
@@ -139,7 +140,7 @@ def _is_defvjp(node):
 
 
 def backward_loops(tree):
-    """The functions of a file of loops that belong to a backward pass."""
+    """Return the functions of a file of loops that belong to a backward pass."""
     return [
         n
         for n in tree.body
@@ -155,7 +156,7 @@ TURNED = {ast.Lt: ast.GtE, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.GtE: ast.Lt, as
 
 
 def mistakes_at(node, names):
-    """(kind, what stands there instead) for one node of a rule."""
+    """Yield (kind, replacement) for one node of a rule."""
     if isinstance(node, ast.BinOp):
         op, left, right = type(node.op), node.left, node.right
         if op in (ast.Add, ast.Sub):
@@ -214,7 +215,7 @@ def _mistakes_at_call(node):
 
 
 def whole_rule(f):
-    """The mistakes of a whole rule: its sign, and its factor two."""
+    """Yield the mistakes of a whole rule: its sign, and its factor two."""
     if isinstance(f, ast.Lambda):
         yield "the sign of the rule flipped", ast.UnaryOp(ast.USub(), f.body)
 
@@ -246,7 +247,7 @@ class Mutant(NamedTuple):
 
 
 def mutants_of(path, select=functions_of_rules):
-    """All mutants of a file."""
+    """Yield all mutants of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for number, f in enumerate(select(tree)):
         names = {n.id for n in ast.walk(f) if isinstance(n, ast.Name)}
@@ -271,7 +272,7 @@ def mutants_of(path, select=functions_of_rules):
 
 
 def nodes_of(f):
-    """The nodes of the body of a function, always in the same order; no docstrings, no defaults."""
+    """Return the nodes of a function's body in a fixed order, without docstrings and defaults."""
     body = f.body if isinstance(f.body, list) else [f.body]
     return [node for part in body for node in ast.walk(part)]
 
@@ -284,7 +285,7 @@ def _text(node):
 
 
 def code_objects(code):
-    """A code object and all inside of it, in the order in which they stand there."""
+    """Yield a code object and all code objects inside it, in the order of the source."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -292,7 +293,7 @@ def code_objects(code):
 
 
 def mutated_code(path, mutant, select):
-    """(code as it is, code with the mistake) of the function of a mutant."""
+    """Return (original code, code with the mistake) of the function of a mutant."""
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     f = select(tree)[mutant.number]
@@ -332,7 +333,7 @@ class _Exchange(ast.NodeTransformer):
 
 
 def living_function(code):
-    """The function of the running program that has this code; None if there is none."""
+    """Return the function of the running program that has this code, or None."""
     found = [
         f
         for f in gc.get_objects()
@@ -347,7 +348,7 @@ def living_function(code):
 
 
 def all_checks():
-    """[(name, case)] of tests/cases, and of indexing."""
+    """Return [(name, case)] of tests/cases, and of indexing."""
     from tests.ops import test_gradients as table
 
     cases = [
@@ -359,7 +360,7 @@ def all_checks():
 
 
 def passes(check):
-    """Whether a check passes; any error is one that somebody would notice."""
+    """Return whether a check passes. Every exception counts as a failure."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -369,7 +370,7 @@ def passes(check):
 
 
 def what_runs_where(cases, codes):
-    """{code: [(work, name, check)]}: which cases run a function, the quick ones first.
+    """Return {code: [(work, name, check)]} with the checks that run a function, the fastest first.
 
     A case runs the rules of the operations in its graph, and what these call in their files.
     """
@@ -394,7 +395,7 @@ def what_runs_where(cases, codes):
 
 @cache
 def codes_below(operation):
-    """The code of the rules of an operation, and of all functions that they call by name."""
+    """Return the code of the rules of an operation, and of all functions that they call by name."""
     todo = [f for f in (*operation.rules, operation.joint) if isinstance(f, FunctionType)]
     seen = set()
     while todo:
@@ -420,21 +421,21 @@ def codes_below(operation):
 
 
 def tests_beside_checks(loops):
-    """The tests that are tried too: of rules, or of loops."""
+    """Return the additional tests to run, for rules or for loops."""
     if loops:
         return LOOP_TESTS
     return (*MORE_TESTS, *(KERNEL_TESTS if sys.modules.get("numba", "not asked for yet") else ()))
 
 
 def noticed_by(tests):
-    """Whether one of these tests, which are no gradient checks, fails."""
+    """Return whether one of these tests, which are not gradient checks, fails."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         options = ["-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "no:randomly"]
         return pytest.main([*options, *[str(ROOT / test) for test in tests]]) != 0
 
 
 def is_caught(function, code, runs, tests):
-    """("caught", "survived" or "out of time", and which check came last)."""
+    """Return ("caught", "survived" or "out of time", and which check came last)."""
     before, function.__code__ = function.__code__, code
     end = time.process_time() + MOST_SECONDS
     try:
@@ -468,7 +469,7 @@ def in_a_child(work, *arguments):
 
 
 def files(loops):
-    """The files that have rules, or loops."""
+    """Return the files with rules, or the files with loops."""
     if loops:
         return sorted((PACKAGE / "kernels").glob("*.py"))
     places = [PACKAGE / part for part in RULES]
@@ -476,7 +477,7 @@ def files(loops):
 
 
 def chosen(options):
-    """The mutants that were asked for, with their files."""
+    """Return the requested mutants, with their files."""
     select = backward_loops if options.loops else functions_of_rules
     found = [(path, m) for path in files(options.loops) for m in mutants_of(path, select)]
     found = [(p, m) for p, m in found if options.only in m.file]
@@ -490,7 +491,7 @@ def chosen(options):
 
 
 def run(options):
-    """Try the mutants that were not tried yet; {key: result}."""
+    """Test the mutants that were not tested yet, and return {key: result}."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     known = read()
     select, mutants = chosen(options)
@@ -524,7 +525,7 @@ def run(options):
 
 
 def read():
-    """{key: (result, by which check)} of earlier runs."""
+    """Return {key: (result, by which check)} of earlier runs."""
     path = RESULTS / "results.jsonl"
     if not path.exists():
         return {}
@@ -533,7 +534,7 @@ def read():
 
 
 def reason(mutant):
-    """Why no check notices a mutant here, or None."""
+    """Return why no check notices a mutant here, or None."""
     without = sys.modules.get("numba", "not asked for yet") is None
     for (file, function, piece), why in (EXPLAINED | (WITHOUT_KERNELS if without else {})).items():
         if (file, function) == (mutant.file, mutant.function) and piece in str(mutant):
@@ -567,7 +568,7 @@ def main(arguments=None):
     if not options.numba:
         sys.modules["numba"] = None  # all runs as Python, and its code can be exchanged
         with warnings.catch_warnings(action="ignore"):
-            have_numba("a mutant")  # says once that there is none; in a test it would be an error
+            have_numba("a mutant")  # warns once that Numba is missing
     known, mutants = (
         (read(), [m for _, m in chosen(options)[1]]) if options.report else run(options)
     )

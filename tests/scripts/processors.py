@@ -1,12 +1,12 @@
-"""Are the kernels right on processors with narrower vectors than this one's?
+"""Test the kernels for processors with narrower vectors than those of this processor.
 
     python -m tests.scripts.processors             every width but this processor's own
     python -m tests.scripts.processors --all       this processor's own too
     python -m tests.scripts.processors 16          one width, in bytes
 
-For each width, pytest runs the canary and the whole of FOLDERS, with all kernels compiled for a
-processor without some of this one's instructions. The width of this processor itself is left to the
-ordinary tests. The exit code is 0 if all passed; 11 to 16 minutes on two cores.
+For each width, pytest runs the canary and all tests in FOLDERS, with the kernels compiled for a
+processor that lacks some instructions of this processor. The ordinary tests cover the width of this
+processor. The exit code is 0 if all tests passed. A run takes 11 to 16 minutes on two cores.
 """
 
 import argparse

@@ -50,14 +50,14 @@ WORD = re.compile(r"[^\W\d_][\w'’-]*")
 
 
 def rates(text):
-    """The number of words, and {pattern: occurrences per 10,000 words}."""
+    """Return the number of words, and {pattern: occurrences per 10,000 words}."""
     words = len(WORD.findall(text))
     found = {name: len(list(matches(name, text))) for name in PATTERNS}
     return words, {name: 10_000 * n / max(words, 1) for name, n in found.items()}
 
 
 def matches(name, text):
-    """All occurrences of a pattern."""
+    """Return all occurrences of a pattern."""
     return re.finditer(PATTERNS[name], text, re.IGNORECASE | re.MULTILINE)
 
 
@@ -65,7 +65,7 @@ def matches(name, text):
 
 
 def prose_of_docstring(text):
-    """A docstring without formulas, code, doctests, tables and section headings.
+    """Return a docstring without formulas, code, doctests, tables and section headings.
 
     Of a line of a table of arguments, only the description remains.
     """
@@ -88,7 +88,7 @@ def _no_marks(text):
 
 
 def docstrings(source):
-    """(line, text) of each docstring of a Python file."""
+    """Yield (line, text) of each docstring of a Python file."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
@@ -97,7 +97,9 @@ def docstrings(source):
 
 
 def errors(source):
-    """(line, text) of each text in a `raise` or in a call of an exception; values become X."""
+    """Return (line, text) of each text in a `raise` or in a call of an exception, with X for
+    values.
+    """
     for node in ast.walk(ast.parse(source)):
         call = node.exc if isinstance(node, ast.Raise) else node
         name = getattr(call, "func", None)
@@ -109,7 +111,7 @@ def errors(source):
 
 
 def _text(node):
-    """The text of a string with X for its values; "" for anything else."""
+    """Return the text of a string with X for its values, or "" for any other node."""
     if isinstance(node, ast.JoinedStr):
         return "".join([v.value if isinstance(v, ast.Constant) else "X" for v in node.values])
     if isinstance(node, ast.BinOp):
@@ -118,7 +120,7 @@ def _text(node):
 
 
 def comments(source):
-    """(line, text) of each comment of a Python file; lines that follow each other are one."""
+    """Return (line, text) of each comment of a Python file. Consecutive lines are one comment."""
     found = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT or re.match(r"# (?:-{3,}|noqa|type:)", token.string):
@@ -133,7 +135,7 @@ def comments(source):
 
 
 def cells(source):
-    """(line, tags, text) of each Markdown cell of a lecture, without its code."""
+    """Yield (line, tags, text) of each Markdown cell of a lecture, without its code."""
     parts = re.split(r"^\+\+\+(.*)$", source, flags=re.MULTILINE)
     line = 1 + parts[0].count("\n")
     for head, text in zip(parts[1::2], parts[2::2], strict=True):
@@ -149,7 +151,7 @@ def of_cells(notes):
 
 
 def ledger(source):
-    """(1, text) of the claims, conditions, evidence and controls."""
+    """Yield (1, text) of the claims, conditions, evidence and controls."""
     for number, entry in tomllib.loads(source).items():
         for field in ("claim", "confirmed_if", "evidence", "control"):
             at = source.find(f"[{number}]")
@@ -173,7 +175,7 @@ KINDS = {  # kind: (files, what reads their texts)
 
 
 def project():
-    """(kind, file, line, text) of all texts of the project."""
+    """Yield (kind, file, line, text) of all texts of the project."""
     for kind, (files, read) in KINDS.items():
         paths = {p for pattern in files for p in ROOT.glob(pattern)}
         for path in sorted(paths):
@@ -184,7 +186,7 @@ def project():
 
 
 def of_package(name):
-    """The docstrings of an installed package; None if it is not installed."""
+    """Return the docstrings of a package, or None if it is not installed."""
     try:
         folder = Path(importlib.import_module(name).__file__).parent
     except ImportError:
@@ -200,7 +202,7 @@ def of_package(name):
 
 
 def table(texts):
-    """The table as text: a line for each pattern, a column for each of {kind: text}."""
+    """Return the table as text: a line for each pattern, a column for each of {kind: text}."""
     found = {kind: rates(text) for kind, text in texts.items()}
     width = max(len(kind) for kind in found) + 2
     lines = ["per 10,000 words".ljust(18) + "".join(k.rjust(width) for k in found)]

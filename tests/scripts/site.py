@@ -57,7 +57,7 @@ def main(arguments=None):
 
 
 def read(folder):
-    """{path from the site's top: Page}, without JupyterLite's own, which make themselves."""
+    """Return {path from the site's top: Page}, without JupyterLite's pages."""
     pages = {}
     for path in sorted(folder.rglob("*.html")):
         if path.is_relative_to(folder / browser.FOLDER):
@@ -69,7 +69,7 @@ def read(folder):
 
 
 def missing_pages():
-    """Pages that must be there and are not."""
+    """Return the required pages that are missing."""
     names = [f"{name.page}.html" for name in public_names()]
     documents = lectures(ROOT) + homework(ROOT)
     names += [f"{'homework' if d.is_homework else 'lectures'}/{d.name}.html" for d in documents]
@@ -92,7 +92,7 @@ def missing_pages():
 
 
 def broken_links(pages):
-    """Links of the site to pages, files and places that are not there."""
+    """Return the links of the site to pages, files and anchors that do not exist."""
     found = []
     for name, page in pages.items():
         here = (FOLDER / name).parent
@@ -111,7 +111,7 @@ def broken_links(pages):
 
 
 def contents(pages):
-    """What pages must have: formulas, three implementations, words for pictures; and the size."""
+    """Return missing formulas, implementations and alt texts of the pages, and excessive size."""
     found = []
     attention = pages["reference/functional/scaled_dot_product_attention.html"]
     if attention.formulas < 2:

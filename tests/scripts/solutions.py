@@ -33,7 +33,7 @@ def main(arguments=None):
 
 
 def passes(document):
-    """True if no cell of the homework fails; says which one does."""
+    """Return whether no cell of the homework fails, and print the cell that fails."""
     cells, began = text.read_source(document), time.perf_counter()
     failed = homework.run(cells, document.notebook.parent)
     count = sum(cell.cell_type == "code" for cell in cells.cells)

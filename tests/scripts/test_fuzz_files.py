@@ -1,4 +1,4 @@
-"""A sample of the broken files that `fuzz_files.py` makes; 100,000 of each kind take an hour."""
+"""Test a sample of the damaged files of `fuzz_files.py`, which take an hour for 100,000 each."""
 
 import pytest
 

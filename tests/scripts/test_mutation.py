@@ -83,7 +83,9 @@ def test_the_mistakes_that_are_made(tmp_path, monkeypatch):
 
 
 def test_who_notices(tmp_path, monkeypatch):
-    """The gradient check notices all; at 1 alone powers pass, and no check lets all pass."""
+    """The gradient check finds all mutants. At x = 1 alone, powers pass, and without a check, all
+    pass.
+    """
     path, found = mutants(tmp_path, monkeypatch)
     import rules_of_a_test as rules
 

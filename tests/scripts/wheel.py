@@ -1,10 +1,11 @@
-"""Is the wheel complete? Build it, install it in an empty environment, use it as a student does.
+"""Test the wheel: build it, install it in an empty environment, and use it like a student.
 
     python -m tests.scripts.wheel                   build from this checkout; needs a package index
     python -m tests.scripts.wheel --wheel FILE      one that is built already
     python -m tests.scripts.wheel --extra ""        without the extra [class]: only NumPy and Numba
 
-Everything happens in a temporary folder outside of the checkout. The exit code is 0 if all held.
+Everything happens in a temporary folder outside the checkout. The exit code is 0 if all checks
+passed.
 """
 
 import argparse
@@ -61,14 +62,14 @@ def parser():
 
 
 def built(folder):
-    """A wheel of this checkout."""
+    """Build a wheel of this checkout, and return its path."""
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", folder, ROOT]
     subprocess.run(command, check=True)
     return next(folder.glob("*.whl"))
 
 
 def contents(wheel):
-    """What is wrong with the files of the wheel."""
+    """Return what is wrong with the files of the wheel."""
     size = wheel.stat().st_size
     print(f"{wheel.name}  {size / 2**20:.1f} MB")
     found = [] if size <= LARGEST else [f"{size / 2**20:.1f} MB, at most {LARGEST / 2**20:.0f}"]
@@ -88,7 +89,7 @@ def contents(wheel):
 
 
 def sources(notebook):
-    """What stands in the cells of a notebook, given as the bytes of its file."""
+    """Return the sources of the cells of a notebook, given as the bytes of its file."""
     return ["".join(cell["source"]) for cell in json.loads(notebook)["cells"]]
 
 
@@ -104,12 +105,12 @@ def installed(wheel, folder, extra):
 
 
 def surroundings():
-    """The environment's variables without those that would lead to this checkout."""
+    """Return the environment's variables without those that would lead to this checkout."""
     return {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TINYATTN_FULL")}
 
 
 def used(command, folder, extra):
-    """What goes wrong when a student uses it, in an empty folder."""
+    """Return the problems when a student uses the library in an empty folder."""
     place = folder / "somewhere"
     place.mkdir()
     problems = []

@@ -6,7 +6,7 @@
     check.causal(f, x)                   does no position depend on a later one?
     check.padding(f, x)                  does padding leave a sequence's result unchanged? f(x,
     keep)
-    check.isolated(f, x)                 does no member of a batch depend on another one?
+    check.isolated(f, x)                 does each member of a batch depend only on itself?
     check.trains(model, (x, y))          do all parameters move, and can one batch be memorized?
     check.same({"a": f, "b": g}, x)      do two implementations agree, in values and gradients?
     with check.watch(model, optimizer):  does the training loop have a mistake that runs silently?

@@ -1,8 +1,8 @@
 """Explain why a gradient is wrong by comparing it with the results of typical mistakes.
 
-A is the Jacobian of the engine and N the numeric one, both [outputs, elements of the input]. Each
-hypothesis consists of a wrong Jacobian made from the right one, and a sentence. The hypotheses
-whose Jacobian equals A are the likely causes.
+A is the Jacobian that the engine computes and N the numeric Jacobian, both [outputs, elements of
+the input]. Each hypothesis consists of a sentence, and of the wrong Jacobian that this mistake
+would give. If the Jacobian of a hypothesis equals A, it is a likely cause.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Case:
     y, shape   all results as one vector, and the shape if there is only one result (otherwise None)
     others     {name: value} of the other inputs
     jacobians  {name: numeric Jacobian} of the other inputs
-    wrong      which derivatives differ, [outputs, elements of x]; None for projections
+    wrong      which derivatives differ, [outputs, elements of x], or None for projections
     kinks      {element of x: (left slope, right slope)} where the two differ
     """
 

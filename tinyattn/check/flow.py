@@ -1,4 +1,4 @@
-"""What the graph of a loss tells `watch`: cuts, losses left out, changed arrays, nan in data."""
+"""Checks of a loss's graph for `watch`: cuts, unused losses, changed arrays and nan in data."""
 
 import zlib
 
@@ -39,7 +39,7 @@ class FlowChecks:
         self.cuts, self.losses, self.arrays = [], {}, []
 
     def start(self):
-        """Note each call of .numpy(), which ends the graph. (.detach() says that this is meant.)"""
+        """Note each call of .numpy(), which ends the graph (.detach() does so on purpose)."""
         _noting.append(self)
         Tensor.numpy = _noted_numpy
 
@@ -64,7 +64,7 @@ class FlowChecks:
         self.arrays.clear()
 
     def look(self, t, op, values, inputs):
-        """Note a recorded operation; t is its result."""
+        """Note a recorded operation with the result t."""
         line = self.lines.get(t._created) if t.requires_grad else None
         if line is None:
             return

@@ -55,9 +55,9 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
         order    2 also checks second derivatives, and 3 third derivatives. The incoming gradient is
                  then an input called g, so a rule must be right as a function of g too, and a rule
                  that computes differently when it is recorded must give the same gradient
-        eps      step, as a multiple of max(1, |x|); None: 6e-6, or a shorter step where 6e-6 is too
+        eps      step, as a multiple of max(1, |x|). If None, 6e-6, or a shorter step if 6e-6 is too
                  long
-        atol     largest absolute difference that passes; None: 1e-8 times the largest result
+        atol     largest absolute difference that passes. If None, 1e-8 times the largest result
         rtol     largest difference that passes, as a fraction of the derivative
 
     Returns:

@@ -22,7 +22,8 @@ def causal(f, x, axis=None, rng=0):
                are several results, check one of them: lambda x: f(x)[0]. A module is checked in
                float64
         x      numbers [B, T, D], or integer tokens [B, T]
-        axis   axis of the positions; None: the last one of tokens, the last but one of numbers
+        axis   axis of the positions. If None, the last axis of tokens, and the second to last axis
+               of numbers
         rng    seed or numpy.random.Generator for the changes of x
 
     Returns:
@@ -104,8 +105,8 @@ def padding(f, x, rng=0, times=3):
 
     Args:
         f       called as f(x, keep)
-        x       numbers or integer tokens [B, T, ...]; keep is then bool [B, T], True for positions
-                that are not padding
+        x       numbers or integer tokens [B, T, ...]. keep is bool [B, T], True for positions that
+                are not padding
         rng     seed or numpy.random.Generator for lengths and padding
         times   number of trials
 
@@ -249,7 +250,7 @@ def _precise(f):
 
 
 def _other(x, rng):
-    """Replace every element of x by another number, or by another integer that occurs in x."""
+    """Replace every element of x by a different number, or a different integer found in x."""
     if x.dtype.kind == "f":
         return x + rng.normal(size=x.shape) * max(float(x.std()), 1.0)
     values = np.unique(x)
@@ -260,7 +261,7 @@ def _other(x, rng):
 
 
 def _with_gradient(f, x, weights=None):
-    """Return f(x), and the gradient of its sum with random weights; None for integers."""
+    """Return f(x), and the gradient of its sum with random weights, or None for integers."""
     if x.dtype.kind != "f":
         return _value(f, x), None
     leaf = Tensor(x.astype(np.float64), requires_grad=True)

@@ -58,7 +58,7 @@ class OperationChecks:
         self.compared.clear()
 
     def look(self, t, op, values, inputs):
-        """Check an operation that was just recorded; t is its result."""
+        """Check an operation with the result t, which was just recorded."""
         inside, frame = library_frames(2)
         if frame is None:
             return
@@ -245,7 +245,7 @@ class OperationChecks:
                     self._look_at_padding(v, line)
 
     def _look_at_mask(self, mask, scores, line):
-        """Find a mask that hides the keys it should show: True means "may take part" here."""
+        """Find a mask that hides the wrong keys, because True must mean "may be attended to"."""
         mask = np.asarray(mask)
         if mask.ndim < 2 or mask.shape[-1] < 2:
             return
@@ -341,7 +341,7 @@ def outside():
 
 
 def _calls_directly():
-    """Return whether the function was called from outside, not by another part of the library."""
+    """Return whether the function was called from outside the library."""
     inside, _ = library_frames(2)
     return all(os.path.basename(os.path.dirname(f.f_code.co_filename)) in ASKING for f in inside)
 

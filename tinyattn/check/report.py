@@ -14,7 +14,7 @@ class Report:
         text       the comparison, the position of the largest difference, and possible causes
         error      the largest difference, relative to the size of the numbers that were compared
         compared   the number of values that were compared
-        causes     possible causes, the likeliest first; empty if passed
+        causes     possible causes, the likeliest first, empty if the check passed
     """
 
     passed: bool

@@ -19,8 +19,8 @@ def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
         f          module or function of x. If there are several results, check one of them: lambda
                    x: f(x)[0]
         x          array
-        axis       axis of x that is permuted; -2: the rows
-        out_axis   axis of the result; None: the same
+        axis       axis of x that is permuted, where -2 means the rows
+        out_axis   axis of the result. If None, it is the same as `axis`
         rng        seed or numpy.random.Generator for the permutations
         times      number of permutations
 
@@ -46,7 +46,7 @@ def invariant(f, x, axis=-2, rng=0, times=5):
     Args:
         f       module or function of x
         x       array
-        axis    axis of x that is permuted; -2: the rows
+        axis    axis of x that is permuted, where -2 means the rows
         rng     seed or numpy.random.Generator for the permutations
         times   number of permutations
 
@@ -191,8 +191,8 @@ def _difference(name, first, what, came, wanted):
 
 
 def _distance(a, b):
-    """Return |a - b|: 0 where both are the same infinity or nan, and inf where only one of them
-    is.
+    """Return |a - b|, with 0 for equal infinities or two nan, and inf if only one is infinite or
+    nan.
     """
     with np.errstate(invalid="ignore"):
         equal = (a == b) | (np.isnan(a) & np.isnan(b))

@@ -11,7 +11,7 @@ from tinyattn.engine.convert import to_array
 from tinyattn.ops.index import take_along_axis
 from tinyattn.ops.softmax import log_softmax
 
-RATES = (1e-2, 1e-3)  # learning rates; the second is used if the first one fails
+RATES = (1e-2, 1e-3)  # learning rates, of which the second is used if the first fails
 FEWEST = 10  # steps after which every parameter should have changed
 LEARNED = 0.1  # fraction of the first loss below which the batch counts as learned
 
@@ -53,7 +53,8 @@ class _Run:
     """The training of a copy, and its effect on each parameter.
 
     losses  the loss before each step, and after the last one
-    arrived {name}: parameters that received a gradient at least once; nonzero {name}: a nonzero one
+    arrived {name}: parameters that received a gradient at least once. nonzero {name}: parameters
+    that received a nonzero gradient
     moved   {name}: parameters that have changed
     """
 

@@ -383,7 +383,7 @@ class _Watcher:
             )
 
     def _check_end_of_schedule(self):
-        """Find a schedule that has ended although the training goes on."""
+        """Find a schedule that has ended although the training continues."""
         rate = max([group["lr"] for group in self.optimizer.param_groups], default=0)
         again = rate and self.ended
         if not rate and any(self.rates):

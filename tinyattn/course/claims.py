@@ -161,27 +161,27 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
 
     A full run writes the verdict, evidence and control into the ledger. Any other run must reach
     the ledger's verdict, and the badge shows the figures of both runs. If a student has changed
-    cells of the lecture, another verdict is allowed, and the badge lists the changes. Outside the
-    project's folder, there is no ledger to compare with, which the badge mentions.
+    cells of the lecture, a different verdict is allowed, and the badge lists the changes. Outside
+    the project's folder, there is no ledger to compare with, which the badge mentions.
 
     Args:
         number          number of the claim, "C027"
         holds           True, False, "partly", or "undecided": at this scale, the baseline or the
                         control is within the spread
-        evidence        the figures that decided the verdict, with the number of seeds and events;
-                        its first sentence is the comparison that decides, because a badge folds the
+        evidence        the figures that decided the verdict, with the number of seeds and events.
+                        The first sentence is the comparison that decides, because a badge folds the
                         rest
         control         the result, with its figure, of an experiment without the cause that the
-                        claim gives, in which the effect must disappear too; for an identity, the
-                        deliberate error that is detected
-        proved          True for an identity whose proof is on the slide; the verdict is "proved" as
+                        claim gives, in which the effect must also disappear. For an identity, it is
+                        the deliberate error that is detected
+        proved          True for an identity that is proved on the slide. The verdict is "proved" as
                         long as the code agrees with it (holds=True)
         quick_decides   False if one short training may give either result, so that a quick run does
                         not decide
-        root            folder of the project; None: found from the working folder
+        root            folder of the project. If None, it is searched from the working folder
 
     Raises:
-        ClaimError: the claim is not in the ledger or has another result, or a full run has no
+        ClaimError: the claim is not in the ledger or has a different result, or a full run has no
             control
     """
     verdict = _verdict(number, holds, proved)

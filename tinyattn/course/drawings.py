@@ -13,13 +13,13 @@ def drawing(name, until=None, focus=(), root=None):
 
     Args:
         name    name of the drawing
-        until   number of the step up to which the drawing is shown at once, without key presses
+        until   number of the step up to which the drawing is shown immediately, without key presses
         focus   names of the parts that keep their colour, while all others are pale
-        root    folder of the project; None: found from the working folder
+        root    folder of the project. If None, it is searched from the working folder
 
     Raises:
         CourseError: there is no such drawing
-        ValueError: there is no such part in it
+        ValueError: the drawing has no such part
     """
     svg = shown(_read(name, root), until, focus)
     # a drawing without a size is as wide as the page, even in a narrow window
@@ -34,11 +34,11 @@ def where(name, *parts, root=None):
     Args:
         name    name of the drawing
         parts   names of the parts
-        root    folder of the project; None: found from the working folder
+        root    folder of the project. If None, it is searched from the working folder
 
     Raises:
         CourseError: there is no such drawing
-        ValueError: there is no such part in it
+        ValueError: the drawing has no such part
     """
     svg = shown(_read(name, root), focus=parts)
     return SavedDrawing(

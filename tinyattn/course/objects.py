@@ -21,9 +21,9 @@ def quality(found, truth, weights=None):
     A found and a true object match if their intersection over union exceeds 0.5 (`graph.match`).
 
     Args:
-        found     object that each point was assigned to [N] int; negative: none
-        truth     object that each point belongs to [N] int; negative: noise
-        weights   [N], for example energies; None: 1 for each point
+        found     object that each point was assigned to [N] int, negative for none
+        truth     object that each point belongs to [N] int, negative for noise
+        weights   [N], for example energies. If None, all weights are 1
 
     Returns:
         [2]
@@ -48,7 +48,7 @@ def condensation_points(beta, truth):
 
     Args:
         beta    condensation strength of each point [N]
-        truth   object of each point [N] int; negative: noise
+        truth   object of each point [N] int, negative for noise
     """
     order = np.argsort(-np.asarray(beta), kind="stable")
     return first_of_each(order, truth)
@@ -59,7 +59,7 @@ def first_of_each(order, truth):
 
     Args:
         order   indices of points, from the first to the last
-        truth   object of each point [N] int; negative: noise
+        truth   object of each point [N] int, negative for noise
     """
     order = order[truth[order] >= 0]
     return order[np.unique(truth[order], return_index=True)[1]]
@@ -68,13 +68,13 @@ def first_of_each(order, truth):
 def silhouette(x, truth, event):
     """Return the mean of (b - a) / max(a, b) over the points of objects.
 
-    Here a is a point's mean distance to the other points of its object, and b its mean distance to
-    the points of the nearest other object of the event. Events with fewer than two objects are left
-    out.
+    For each point, a is the mean distance to the other points of its object, and b is the mean
+    distance to the points of the nearest other object of the event. Events with fewer than two
+    objects are omitted.
 
     Args:
         x       positions of the points [N, C]
-        truth   object of each point [N] int; negative: noise
+        truth   object of each point [N] int, negative for noise
         event   event of each point [N] int
     """
     values = []
@@ -103,11 +103,11 @@ def scan(beta, x, truth, event, t_beta, t_d, weights=None):
     Args:
         beta      condensation strength of each point [N]
         x         positions of the points [N, C]
-        truth     object of each point [N] int; negative: noise
+        truth     object of each point [N] int, negative for noise
         event     event of each point [N] int
         t_beta    thresholds of β
         t_d       distances within which a point claims others
-        weights   [N], for example energies; None: 1 for each point
+        weights   [N], for example energies. If None, all weights are 1
 
     Returns:
         [2, len(t_beta), len(t_d)]
@@ -146,8 +146,8 @@ def best_setting(collect, settings, truth, weights=None):
     Args:
         collect    function from the numbers of a setting to the object found for each point [N]
         settings   the settings, tuples
-        truth      object of each point [N] int; negative: noise
-        weights    [N], for example energies; None: 1 for each point
+        truth      object of each point [N] int, negative for noise
+        weights    [N], for example energies. If None, all weights are 1
     """
     return max(settings, key=lambda s: balance(*quality(collect(*s), truth, weights)))
 
@@ -183,7 +183,7 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
         event       event of each value [n] int
         E           number of events, including those without a value
         statistic   function of an array of values
-        draws       number of draws; the result is nan if a draw has no value
+        draws       number of draws. The result is nan for a draw without values
         rng         seed of the draws
 
     Returns:
@@ -220,13 +220,13 @@ def interval(values):
 
 
 def counts(found, truth, event, weights=None):
-    """Count the true objects, the found ones and the matches of each event.
+    """Count the true objects, the found objects and the matches in each event.
 
     Args:
-        found     object that each point was assigned to [N] int; negative: none
-        truth     object that each point belongs to [N] int; negative: noise
+        found     object that each point was assigned to [N] int, negative for none
+        truth     object that each point belongs to [N] int, negative for noise
         event     event of each point [N] int, in ascending order
-        weights   [N], for example energies; None: 1 for each point
+        weights   [N], for example energies. If None, all weights are 1
 
     Returns:
         [E, 3] int
@@ -274,11 +274,11 @@ def outcome(found, truth, event, M, weights=None):
     """Compare the found objects with M true ones.
 
     Args:
-        found     object that each point was assigned to [N] int; negative: none
-        truth     object that each point belongs to [N] int; negative: noise
+        found     object that each point was assigned to [N] int, negative for none
+        truth     object that each point belongs to [N] int, negative for noise
         event     event of each point [N] int
         M         number of true objects
-        weights   [N], for example energies; None: 1 for each point
+        weights   [N], for example energies. If None, all weights are 1
 
     Returns:
         an `Outcome`

@@ -63,9 +63,9 @@ def compare(*numbers, root=None):
     """Show your last prediction next to the outcome of claims.
 
     Args:
-        numbers   numbers of claims, such as "C030", whose verdict and evidence are read from the
-                  ledger; without a number, the figure above counts as the answer
-        root      folder of the project; None: found from the working folder
+        numbers   numbers of claims, such as "C030", for which verdict and evidence are read from
+                  the ledger. Without a number, the figure above is the answer
+        root      folder of the project. If None, it is searched from the working folder
 
     Raises:
         CourseError: a claim is not in the ledger

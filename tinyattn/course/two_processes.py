@@ -19,8 +19,8 @@ def average_gradients(model, comm):
     """Replace each gradient by its mean over all processes, with a single message.
 
     Args:
-        model   the module; every process has the same one, after `backward` on its own part of the
-                batch
+        model   the module, which is the same in every process, after `backward` on a different part
+                of the batch
         comm    communicator of mpi4py, or `Threads`
     """
     parameters = list(model.parameters())
@@ -68,11 +68,11 @@ class Threads:
 def trained(comm=None, average=average_gradients):
     """Train a small GPT for a few steps in float64, and return its parameters in one array.
 
-    Every process draws the same batches and keeps its own part of each.
+    Every process draws the same batches and uses a different part of each.
 
     Args:
-        comm      communicator of mpi4py, or `Threads`; None: a single process with whole batches
-        average   what is done with the gradients of several processes
+        comm      communicator of mpi4py, or `Threads`. If None, a single process uses whole batches
+        average   function that combines the gradients of several processes
 
     Raises:
         ValueError: the batch cannot be divided into parts of equal size

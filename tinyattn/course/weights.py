@@ -22,11 +22,12 @@ SHIPPED = np.dtype("<f2")
 
 
 def trained(name, module, train, *, root=None):
-    """Give the module the weights of the full run, and return the recorded results of its training.
+    """Load the weights of the full run into the module, and return the recorded results of its
+    training.
 
     A full run (`tinyattn full`) calls `train`, rounds the weights to the 16 bits in which they are
-    shipped, and writes the file. So the shipped network is also the one that is judged. Every other
-    run reads the file.
+    shipped, and writes the file. Therefore, the experiments use the same weights that are shipped.
+    Every other run reads the file.
 
     Args:
         name     name of the file: "05_sum_of_digits" means
@@ -34,13 +35,13 @@ def trained(name, module, train, *, root=None):
         module   any nn.Module, whose parameters and buffers are replaced
         train    function without arguments that trains the module and returns a dictionary of
                  arrays to show, such as {"loss": [...]}, or None
-        root     folder of the project; None: found from the working folder
+        root     folder of the project. If None, it is searched from the working folder
 
     Returns:
         the dictionary of arrays
 
     Raises:
-        CourseError: the file is missing or does not fit the module; the error names the command
+        CourseError: the file is missing or does not fit the module. The error names the command
             that creates it
     """
     root = find_root() if root is None else root

@@ -1,4 +1,4 @@
-"""Small data sets, real and generated, and functions that cut them into batches."""
+"""Small real and generated data sets, and functions that cut them into batches."""
 
 from tinyattn.data import sentences, tokenizers, translation
 from tinyattn.data.batches import Batches, batches, split

@@ -1,4 +1,4 @@
-"""Cut arrays into batches, and set some examples aside."""
+"""Cut arrays into batches, and split them into training and test sets."""
 
 import numpy as np
 
@@ -15,8 +15,8 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
 
     Args:
         arrays       arrays with the examples on the first axis [N, ...]
-        batch_size   number of examples in a batch; the last batch is shorter if it does not divide
-                     N
+        batch_size   number of examples in a batch. The last batch is shorter if batch_size does not
+                     divide N
         shuffle      False: the examples stay in their order
         rng          seed or numpy.random.Generator, which gives a new order in each epoch
         drop_last    True: a shorter last batch is omitted
@@ -65,12 +65,12 @@ class Batches:
 
 
 def split(*arrays, held_out=0.2, rng=None):
-    """Set random examples aside: `train, test = data.split(x, y)` gives two tuples of arrays.
+    """Hold out random examples, and return two tuples of arrays, (train, test).
 
     Args:
         arrays     arrays with the examples on the first axis [N, ...]
-        held_out   fraction (0.2) or number (360) of the examples that are set aside
-        rng        seed or numpy.random.Generator; the same seed sets the same examples aside
+        held_out   fraction (such as 0.2) or number (such as 360) of the examples to hold out
+        rng        seed or numpy.random.Generator. The same seed holds out the same examples
     """
     arrays, n = _same_length("split", arrays)
     if _is_whole(held_out):
@@ -89,7 +89,7 @@ def split(*arrays, held_out=0.2, rng=None):
 
 
 def _same_length(name, arrays):
-    """Return the plain arrays and their common number of examples."""
+    """Return the arguments as NumPy arrays, and the number of examples that all of them have."""
     for a in arrays:
         if isinstance(a, list | tuple) and len(a) and all(np.ndim(to_array(v)) for v in a):
             if len({np.shape(to_array(v)) for v in a}) > 1 or isinstance(a, tuple):

@@ -1,13 +1,13 @@
-"""Numbers as planes of bytes, the form in which they compress best."""
+"""Split numbers into planes of bytes, because arrays in this form compress best."""
 
 import numpy as np
 
 
 def bytes_apart(x):
-    """Return the bytes of n numbers of k bytes as [k, n]: the low bytes of all numbers first.
+    """Return the bytes of n numbers of k bytes as [k, n], the low bytes of all numbers first.
 
-    The high bytes of neighbours are similar, so a compressed file becomes smaller: by a sixth for
-    the particles of jets, and by 7% for the weights of networks.
+    The high bytes of neighbouring numbers are similar, so this order makes a compressed file
+    smaller, by a sixth for the particles of jets and by 7% for the weights of networks.
     """
     planes = np.ascontiguousarray(x).reshape(-1, 1).view(np.uint8).T
     # a copy is needed, because a file would keep the order of a view
@@ -15,5 +15,5 @@ def bytes_apart(x):
 
 
 def bytes_together(planes, dtype):
-    """Return the numbers [n] from the bytes [k, n] of `bytes_apart`."""
+    """Return the numbers [n] whose bytes are given as [k, n], the inverse of `bytes_apart`."""
     return np.ascontiguousarray(planes.T).view(dtype)[:, 0]

@@ -1,4 +1,4 @@
-"""Images with captions: emoji and their Unicode names, one or two in each image."""
+"""Images of one or two emoji, with their Unicode names as captions."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +15,9 @@ def emoji():
     """Load 1362 emoji: images [N, 24, 24, 3] float32 in 0..1 (RGB), and a list of N captions.
 
     A caption is the Unicode name in lower case, without hyphens: "smiling cat face with open
-    mouth". They are in the order of their character codes, where neighbours are often similar, so
-    shuffle before you hold out (data.split does). Source and licence: SOURCES.md in the folder of
-    this file.
+    mouth". The emoji are sorted by their character codes, so neighbours are often similar.
+    Therefore, shuffle them before you hold out test images, as data.split does. Source and licence:
+    SOURCES.md in the folder of this file.
     """
     with np.load(FILE) as stored:
         return stored["pixels"].astype(np.float32) / 31, str(stored["captions"]).split("\n")
@@ -25,12 +25,14 @@ def emoji():
 
 @dataclass(frozen=True)
 class Scenes:
-    """Images of one or two emoji. The first axis of all arrays is the image.
+    """Images of one or two emoji, where the first axis of all arrays is the image.
 
     Attributes:
         images   [N, 24, 52, 3] float32 in 0..1
-        which    [N, 2] int64: the emoji from left to right, -1 for no second one
-        left     [N, 2] int64: the column of pixels where they begin, -1 for no second one
+        which    [N, 2] int64: indices of the emoji from left to right, -1 if there is no second
+                 emoji
+        left     [N, 2] int64: column of pixels where each emoji begins, -1 if there is no second
+                 emoji
     """
 
     images: np.ndarray
@@ -41,7 +43,7 @@ class Scenes:
         return len(self.which)
 
     def captions(self, names):
-        """Return the captions, whose emoji are named from left to right: "taxi and red apple".
+        """Return the captions, which name the emoji from left to right, as in "taxi and red apple".
 
         Args:
             names   the caption of each emoji
@@ -50,11 +52,12 @@ class Scenes:
 
 
 def scenes(pictures, which, rng=None):
-    """Place emoji side by side at random positions, without cutting any of them off.
+    """Generate images of one or two complete emoji side by side at random positions.
 
     Args:
         pictures   images to choose from [M, 24, 24, 3]
-        which      indices [N, 2] int of the emoji from left to right, -1 for no second one
+        which      indices [N, 2] int of the emoji from left to right, -1 if there is no second
+                   emoji
         rng        seed or numpy.random.Generator
 
     Returns:

@@ -1,4 +1,4 @@
-"""Generated data sets in the plane: two moons, spirals, a noisy sine."""
+"""Generated data sets in the plane, which are two moons, spirals and a noisy sine."""
 
 import numpy as np
 

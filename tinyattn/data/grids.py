@@ -1,7 +1,7 @@
-"""Toy images with captions: a 3 by 3 grid of cells with one to nine coloured shapes (generated).
+"""Generated images with captions, each a 3 by 3 grid of cells with one to nine coloured shapes.
 
-The caption names the objects in reading order (rows from the top, left to right). Every word refers
-to one cell, and it is known which one:
+The caption names the objects in reading order (rows from the top, left to right). For every word,
+the data set contains the cell to which it refers:
 
     red circle blue square red circle
 """
@@ -27,7 +27,7 @@ CELL = 6  # pixels
 
 @dataclass(frozen=True)
 class Grids:
-    """Generated images with captions. The first axis of all arrays is the image.
+    """Generated images with captions, where the first axis of all arrays is the image.
 
     Attributes:
         images    [N, 18, 18, 3] float32 in 0..1
@@ -66,7 +66,7 @@ def words(tokens):
 
 
 def masks():
-    """Return the shapes [4, CELL, CELL] bool, with a border of one pixel at the right and below."""
+    """Return the pixels of the shapes [4, CELL, CELL] bool, with an empty last row and column."""
     y, x = np.mgrid[:CELL, :CELL] - 2  # -2 to 3
     inside = np.maximum(abs(y), abs(x)) < 3
     inside[-1], inside[:, -1] = False, False
@@ -85,13 +85,13 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
         n          number of images
         objects    numbers of objects to choose from, each 1 to 9
         repeated   True: all objects of an image have the same shape
-        rng        seed or numpy.random.Generator; the same seed gives the same images
+        rng        seed or numpy.random.Generator. The same seed gives the same images
 
     Returns:
         `Grids`
 
     Raises:
-        ValueError: objects is empty or holds a number outside 1 to 9
+        ValueError: objects is empty or contains a number outside 1 to 9
     """
     rng = generator(rng)
     objects = np.asarray(objects)
@@ -119,9 +119,7 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
 
 
 def _tiles():
-    """Return everything that a cell can show, [17, CELL, CELL, RGB]: nothing, then colours by
-    shapes.
-    """
+    """Return the image of an empty cell and of each colour and shape, [17, CELL, CELL, RGB]."""
     tiles = np.ones((1 + len(COLORS) * len(SHAPES), CELL, CELL, 3), np.float32)
     stencils = masks()
     for i, color in enumerate(COLORS.values()):

@@ -1,4 +1,4 @@
-"""Simulated jets: sprays of particles from a light quark or gluon, or from a top quark."""
+"""Simulated jets, which are sprays of particles from a light quark, a gluon or a top quark."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,10 +12,10 @@ HARD_TEST = 4000  # the last jets of hard_jets.npz
 
 
 class Jets(NamedTuple):
-    """B jets of at most P = 40 particles, ordered by descending pT and padded with 0.
+    """B jets of at most P = 40 particles, sorted by descending pT and padded with 0.
 
     Attributes:
-        particles   pT in GeV, Δη and Δφ from the axis of the jet [B, P, 3] float32
+        particles   pT in GeV, and Δη and Δφ relative to the axis of the jet [B, P, 3] float32
         charge      -1, 0 or 1 [B, P] int64
         mask        True where there is a particle [B, P] bool
         label       0 for QCD, 1 for top [B] int64
@@ -30,11 +30,11 @@ class Jets(NamedTuple):
 
 
 def jets(part="train"):
-    """Load as many QCD as top jets of 500 to 700 GeV: 4000 for training and 1000 for testing.
+    """Load QCD and top jets of 500 to 700 GeV, half of each, 4000 to train and 1000 to test.
 
     They were simulated with Pythia 8, without a detector, and clustered with anti-kT, radius 0.8
-    (make_jets.py). The 40 hardest particles are kept. In the median they carry 96% of the momentum
-    of a jet, but only 78% of the mass of a QCD jet and 89% of the mass of a top jet.
+    (make_jets.py). The 40 hardest particles are kept. In the median, these particles carry 96% of
+    the momentum of a jet, but only 78% of the mass of a QCD jet and 89% of the mass of a top jet.
 
     Args:
         part   "train", "test" or "all"
@@ -48,8 +48,8 @@ def jets(part="train"):
 def hard_jets(part="train"):
     """Load QCD and top jets of 700 to 1000 GeV, half of each: 16000 to train, 4000 to test.
 
-    They are made in the same way as `jets`, so a model can learn from many of these jets and then
-    be fine-tuned on a few of those.
+    These jets were simulated in the same way as `jets`. You can therefore pre-train a model on many
+    hard jets, and then fine-tune it on a few jets of the lower energy.
 
     Args:
         part   "train", "test" or "all"
@@ -63,9 +63,9 @@ def hard_jets(part="train"):
 def quark_directions():
     """Return the directions of the three quarks of top jets in `hard_jets("test")`, [4000, 3, 2].
 
-    They are Δη and Δφ from the axis of the jet, before the quarks radiate, for the b quark and the
-    two quarks of the W boson. To save space, they are stored only for the 799 top jets that were
-    simulated first. The other rows are nan.
+    The last axis is Δη and Δφ relative to the axis of the jet, before the quarks radiate. The
+    quarks are the b quark and the two quarks from the W boson. To save space, the directions are
+    stored only for the 799 top jets that were simulated first. The other rows are nan.
 
     Returns:
         [4000, 3, 2] float32
@@ -78,7 +78,9 @@ def quark_directions():
 
 
 def _loaded(name, file, part, test):
-    """Return the jets of a file in their random order, which ends with the test set."""
+    """Return the jets of a part of a file. Their order in the file is random, with the test set
+    last.
+    """
     if part not in ("train", "test", "all"):
         raise ValueError(f'{name}: part must be "train", "test" or "all", got {part!r}')
     with np.load(file) as stored:
@@ -97,11 +99,11 @@ def _loaded(name, file, part, test):
 
 
 def steps_of(pt, mask):
-    """Return pT in the form in which it is stored, [N] int16, which compresses an eighth better.
+    """Return pT as differences of integers [N] int16, which compress an eighth better.
 
-    The bits of a float16 >= 0, read as a whole number, grow with it. The hardest particle of a jet
-    is stored as this number, and each further one as the difference from the particle before. The
-    hardest particles of all jets come first.
+    If the bits of a float16 >= 0 are interpreted as an integer, a larger number has a larger
+    integer. The hardest particle of a jet is stored as this integer, and each further particle as
+    the difference from the previous one. The hardest particles of all jets come first.
 
     Args:
         pt     pT in GeV [B, P], the hardest first
@@ -112,7 +114,7 @@ def steps_of(pt, mask):
 
 
 def momenta(steps, mask):
-    """Return the pT in GeV, [B, P] float16, from the form that `steps_of` returns.
+    """Return pT in GeV [B, P] float16 from its stored form, the inverse of `steps_of`.
 
     Args:
         steps   result of `steps_of`
@@ -126,8 +128,8 @@ def momenta(steps, mask):
 def jet_features(jets):
     """Return the inputs of ParticleNet for each particle, [B, P, 7].
 
-    They are Δη, Δφ, ln pT, ln E, ln pT/pT(jet), ln E/E(jet) and ΔR. Particles are treated as
-    massless, so their energies are E = pT cosh η. Padding is 0.
+    The features are Δη, Δφ, ln pT, ln E, ln pT/pT(jet), ln E/E(jet) and ΔR. Particles are treated
+    as massless, so their energies are E = pT cosh η. Padding is 0.
 
     Args:
         jets   `Jets`

@@ -1,4 +1,4 @@
-"""Light curves: the brightness of real variable stars, at the times of real observations."""
+"""Light curves, the brightness of real variable stars at the times of real observations."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 from tinyattn.engine.random import generator
 
 FILE = Path(__file__).with_name("light_curves.npz")
-TEST = 2100  # the last stars of the file; they are stored in random order
+TEST = 2100  # the last stars of the file, which are stored in random order
 CLASSES = (
     "RR Lyrae ab",
     "RR Lyrae c",
@@ -25,14 +25,14 @@ class LightCurves(NamedTuple):
 
     Attributes:
         times        days from the first observation, not evenly spaced [B, T] float32
-        magnitudes   around the mean of the star; smaller is brighter [B, T] float32
+        magnitudes   relative to the mean of the star, where smaller is brighter [B, T] float32
         errors       standard deviation of the noise in the magnitudes [B, T] float32
         label        index into CLASSES [B] int64
         period       main period in days [B] float32
     """
 
     times: np.ndarray  # [B, T] float32: days from the first observation, not evenly spaced
-    magnitudes: np.ndarray  # a smaller magnitude is brighter; the mean of the star is 0
+    magnitudes: np.ndarray  # relative to the mean of the star, where smaller is brighter
     errors: np.ndarray  # standard deviation of the noise in the magnitudes
     label: np.ndarray  # index into CLASSES
     period: np.ndarray  # main period in days
@@ -41,11 +41,12 @@ class LightCurves(NamedTuple):
 def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
     """Load 10500 variable stars, 1500 of each class: 8400 to train, 2100 to test.
 
-    The stars are real: periods, amplitudes and shapes come from the OGLE-III catalogue. The times
-    of observation are real, too: they come from a star of the MACHO survey, about one per night,
-    with gaps. Each curve combines the two: the phase is random, the noise is normal with MACHO's
-    error of that night, and Mira and semi-regular stars, which in reality change from cycle to
-    cycle, are sums of three sines. A different rng gives the same stars at different times.
+    The stars are real. Their periods, amplitudes and shapes come from the OGLE-III catalogue. The
+    times of observation are also real and come from a star of the MACHO survey, about one per
+    night, with gaps. Each curve combines a star with such times and a random phase. The noise is
+    normal, with MACHO's error of that night. Mira and semi-regular stars, which in reality change
+    from cycle to cycle, are sums of three sines. With a different rng, the same stars are observed
+    at different times.
 
     Args:
         part     "train", "test" or "all"
@@ -53,8 +54,9 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
         rng      seed or numpy.random.Generator for times, phases and noise
         noise    False: the magnitudes are exact
         out_of   choose the observations at random from this many consecutive ones, like a telescope
-                 that returns only now and then; None: consecutive observations, which are spaced so
-                 evenly that their index is nearly as informative as the time
+                 that observes the star only occasionally. If None, the observations are
+                 consecutive, and so evenly spaced that their index is nearly as informative as the
+                 time
 
     Returns:
         `LightCurves`
@@ -85,9 +87,7 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
 
 
 def _windows(observed, ends, B, length, out_of, rng):
-    """Return times and errors [B, length] of observations of one of the observed stars, in
-    order.
-    """
+    """Return the times and errors of B windows of observations [B, length], in order."""
     which = rng.integers(len(ends), size=B)
     first = np.append(0, ends[:-1])[which]
     start = first + (rng.random(B) * (ends[which] - first - out_of + 1)).astype(int)
@@ -100,7 +100,7 @@ def _windows(observed, ends, B, length, out_of, rng):
 
 
 def brightness(times, fourier, phase):
-    """Return magnitudes [B, T] around the mean of stars at times [B, T], without noise.
+    """Return magnitudes [B, T] of stars at times [B, T], relative to their means, without noise.
 
         m(t) = Σ_k A_k/2 cos 2π(t/P_k + phase_k)        Mira, semi-regular: up to three periods
         m(t) = A_1 f(t/P_1 + phase_1)/(max f - min f)   the others: one period, with a shape

@@ -1,4 +1,4 @@
-"""Real molecules of QM9: atoms, their positions and bonds, and computed properties."""
+"""Real molecules of the data set QM9, with atoms, positions, bonds and computed properties."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 FILE = Path(__file__).with_name("molecules.npz")
-TEST = 400  # the last molecules of the file; they are stored in random order
+TEST = 400  # the last molecules of the file, which are stored in random order
 SYMBOLS = ("H", "C", "N", "O", "F")
 RADII = np.array([0.31, 0.76, 0.71, 0.66, 0.57])  # covalent radii in Å, Cordero et al. 2008
 TARGETS = (
@@ -28,7 +28,7 @@ class Molecules(NamedTuple):
     Attributes:
         atoms       symbol of each atom, one-hot over SYMBOLS [B, N, 5] float32
         positions   coordinates in Å, relative to the centre of the molecule [B, N, 3] float32
-        bonds       whether two atoms are bonded, by a bond of any order [B, N, N] bool
+        bonds       True if two atoms are bonded, by a bond of any order [B, N, N] bool
         mask        True where there is an atom [B, N] bool
         targets     the properties listed in TARGETS [B, 9] float32
         smiles      SMILES string, which describes the bonds without hydrogen [B] text
@@ -46,7 +46,7 @@ def molecules(part="train"):
     """Load 2000 small organic molecules of QM9: 1600 to train, 400 to test.
 
     Their shapes and properties were computed by quantum mechanics (density functional theory,
-    B3LYP). Which atoms are bonded follows from their distances.
+    B3LYP). Bonds are derived from the distances between the atoms.
 
     Args:
         part   "train", "test" or "all"
@@ -54,7 +54,7 @@ def molecules(part="train"):
     Returns:
         `Molecules`
 
-    Source: Ramakrishnan, Dral, Rupp, von Lilienfeld 2014; SOURCES.md.
+    Source: Ramakrishnan, Dral, Rupp, von Lilienfeld 2014. SOURCES.md has the details.
     """
     if part not in ("train", "test", "all"):
         raise ValueError(f'molecules: part must be "train", "test" or "all", got {part!r}')
@@ -85,9 +85,9 @@ def distances(positions):
 
 
 def bonded(atoms, positions, mask):
-    """Return which atoms are closer than 1.16 times the sum of their covalent radii, [B, N, N]
-    bool.
+    """Return which atoms are bonded, [B, N, N] bool.
 
+    Two atoms are bonded if their distance is less than 1.16 times the sum of their covalent radii.
     With this factor, the bonds of all 2000 molecules agree with their SMILES.
     """
     reach = (atoms @ RADII)[..., None] + (atoms @ RADII)[..., None, :]

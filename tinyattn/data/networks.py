@@ -1,4 +1,4 @@
-"""Two small real networks (a karate club and the characters of a novel), and generated ones."""
+"""Two small real networks (a karate club and the characters of a novel), and generated graphs."""
 
 from functools import cache
 from pathlib import Path
@@ -10,12 +10,12 @@ from tinyattn.graph import Graph
 
 
 def karate_club():
-    """Load 34 members of a karate club, their 78 ties, and the half that each joined at the split.
+    """Load 34 members of a karate club with 78 ties, and the part that each joined when it split.
 
     Returns:
-        (graph, club). Every tie is two edges, and there are no node features. club [34] int is 0
-        for members who stayed with the instructor (node 0) and 1 for those who left with the
-        officer (node 33)
+        (graph, club). Every tie is stored as two edges, and there are no node features. club [34]
+        int is 0 for members who stayed with the instructor (node 0) and 1 for those who left with
+        the officer (node 33)
 
     Source: Zachary 1977.
     """
@@ -24,11 +24,12 @@ def karate_club():
 
 
 def les_miserables():
-    """Load the 77 characters of Les Misérables, and 254 pairs of them that meet in a chapter.
+    """Load the 77 characters of Les Misérables, and the 254 pairs that meet in at least one
+    chapter.
 
     Returns:
-        (graph, names). Every pair is two edges, `graph.edge_attr` [508] float32 is the number of
-        chapters in which the two meet, and names is the list of the characters
+        (graph, names). Every pair is stored as two edges, `graph.edge_attr` [508] float32 is the
+        number of chapters in which the two meet, and names is the list of the characters
 
     Source: Knuth 1993.
     """
@@ -54,9 +55,9 @@ def _arrays():
 
 
 def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
-    """Generate a random graph of groups with more ties inside a group than between groups.
+    """Generate a random graph of groups, with more ties inside a group than between groups.
 
-    A tie between two nodes is two edges.
+    Every tie between two nodes is stored as two edges.
 
     Args:
         sizes     number of nodes in each group
@@ -80,26 +81,26 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
 
 
 def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3, rng=None):
-    """Generate a graph whose nodes have a few neighbours that know their class.
+    """Generate a graph in which a few neighbours of each node know its class.
 
-    The other neighbours are distractors. A third of the nodes know their class, which is in their
-    features together with a flag. The others carry a random class. A node receives messages from
-    neighbours[0] to neighbours[1] other nodes. Of these, `told` have the same class as the node and
-    know it, and the rest do not know theirs. Weights that depend only on the sender solve the task,
-    but weights that depend on the degrees do not.
+    The other neighbours are distractors. A third of the nodes know their class, so their features
+    contain this class and a flag. The features of all other nodes contain a random class. Each node
+    receives messages from neighbours[0] to neighbours[1] nodes. Of these neighbours, `told` have
+    the same class as the node and know it, and the rest do not know their class. Weights that
+    depend only on the sender solve the task, but weights that depend on the degrees do not.
 
     Args:
         num_nodes    number of nodes
         neighbours   (smallest, largest) number of neighbours
-        told         number of neighbours that know their class
+        told         number of neighbours that have the class of the node and know it
         classes      number of classes
         noise        standard deviation added to the features
         rng          seed or numpy.random.Generator
 
     Returns:
-        (graph, y, asked). graph.x [N, classes + 1] float32 holds the carried classes as one-hot
-        rows with noise, and the flag. y [N] int holds the true classes, and asked [N] bool marks
-        the nodes that do not know
+        (graph, y, asked). graph.x [N, classes + 1] float32 contains the known or random class as a
+        one-hot row with noise, and the flag. y [N] int contains the true classes, and asked [N]
+        bool is True for the nodes that do not know their class
     """
     if not 0 <= told <= neighbours[0] <= neighbours[1]:
         raise ValueError(

@@ -1,7 +1,8 @@
-"""Small generated images of coloured shapes that hide each other, with class, size and position.
+"""Generated images of coloured shapes that partly hide each other, with class, size and position.
 
-Each image has several objects. A pixel belongs to the object that was painted on it last, or to
-none in the background. Class, size and centre describe the whole shape, including its hidden part.
+Each image has several objects, which are drawn one after the other. A pixel belongs to the last
+object drawn over it, or to the background. Class, size and centre describe the whole shape,
+including its hidden part.
 """
 
 from typing import NamedTuple
@@ -24,7 +25,7 @@ class Overlaps(NamedTuple):
 
     Attributes:
         images   colours between 0 and 1 [B, SIDE, SIDE, 3] float32
-        truth    the object that each pixel shows, -1 for the background [B, SIDE, SIDE] int64
+        truth    object that each pixel belongs to, -1 for the background [B, SIDE, SIDE] int64
         kind     index into KINDS [M] int64
         size     distance from the centre to the edge, in pixels [M] float32
         centre   column and row of the centre, in pixels [M, 2] float32
@@ -40,7 +41,7 @@ class Overlaps(NamedTuple):
 def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
     """Generate n images of overlapping shapes, each shape in one of eight colours.
 
-    A shape is left out if no position is found where it does not hide too much of another one.
+    A shape is omitted if it would hide too much of another shape at every position that was tried.
 
     Args:
         n          number of images
@@ -104,7 +105,7 @@ def _picture(K, outlined, rng):
 
 
 def _placed(truth, least, rng):
-    """Return kind, size, centre and pixels (None if there is no room) of one more shape."""
+    """Return kind, size, centre and pixels (None if there is no room) of a new shape."""
     for _ in range(TRIES):
         kind, size = int(rng.integers(len(KINDS))), rng.uniform(*SIZES)
         centre = rng.uniform(size - 0.5, SIDE - 0.5 - size, 2)
@@ -116,7 +117,7 @@ def _placed(truth, least, rng):
 
 
 def _wider(pixels):
-    """Return these pixels and their neighbours on all four sides."""
+    """Return the given pixels together with their neighbours on all four sides."""
     wide = pixels.copy()
     wide[1:] |= pixels[:-1]
     wide[:-1] |= pixels[1:]

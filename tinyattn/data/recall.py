@@ -1,4 +1,4 @@
-"""Small generated tasks that need memory, called toy-recall in the course."""
+"""Small generated tasks that require memory, called toy-recall in the course."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from tinyattn.engine.random import generator
 
 
 def first_bit(n, length, rng=None):
-    """Generate n sequences of random bits, where the target at the end is the first bit.
+    """Generate n sequences of random bits, where the target is the first bit of each.
 
     Args:
         n        number of sequences
@@ -14,8 +14,8 @@ def first_bit(n, length, rng=None):
         rng      seed or numpy.random.Generator
 
     Returns:
-        (x, y), where x [n, length, 1] float32 holds -1 and 1, and y [n] int64 is 1 if the first
-        entry is 1, else 0
+        (x, y), where x [n, length, 1] float32 contains -1 and 1, and y [n] int64 is 1 if the first
+        entry of the sequence is 1, and 0 otherwise
 
     Source: slides H19, H20.
     """
@@ -25,7 +25,7 @@ def first_bit(n, length, rng=None):
 
 
 def delayed_bit(n, length, rng=None):
-    """Generate n sequences that show a bit once and query it later, at a marker.
+    """Generate n sequences that contain a bit at one step and query it at a later step.
 
     Args:
         n        number of sequences
@@ -33,10 +33,10 @@ def delayed_bit(n, length, rng=None):
         rng      seed or numpy.random.Generator
 
     Returns:
-        (x, y, when). In x [n, length, 3] float32, column 0 is the bit (-1 or 1) at the step where
-        it is shown and 0 elsewhere, column 1 is 1 at the marker, and column 2 is noise, ±1. y [n]
-        int64 is the bit. when [n, 2] int64 holds the step of the bit (in the first quarter) and of
-        the marker (in the last)
+        (x, y, when). In x [n, length, 3] float32, column 0 is the bit (-1 or 1) at its step and 0
+        at all others, column 1 is 1 at the step of the query, and column 2 is noise, ±1. y [n]
+        int64 is the bit. when [n, 2] int64 contains the step of the bit (in the first quarter) and
+        of the query (in the last quarter)
 
     Source: slide KB04.
     """

@@ -2,8 +2,9 @@
 
     quietly the dogs often today <verb> the trout        →  plural: "see", not "sees"
 
-The verb is hidden, and only the subject determines whether it is singular or plural. Between them
-are either fillers, which have no number, or clauses with subjects of their own. Slide K11.
+The verb is hidden, and only the subject determines whether it is singular or plural. The words
+between subject and verb are either fillers, which are neither singular nor plural, or clauses that
+have other subjects. Slide K11.
 """
 
 from typing import NamedTuple
@@ -26,7 +27,7 @@ _FILLERS = np.array([NUMBER[w] for w in FILLERS])
 
 
 class Agreement(NamedTuple):
-    """A set of n sentences, each with a hidden verb and the subject with which it must agree."""
+    """A set of n sentences, each with a hidden verb and the subject that it must agree with."""
 
     ids: np.ndarray  # [n, T] int64, PAD after the end
     plural: np.ndarray  # [n] int64: 1 if the hidden verb is plural
@@ -37,9 +38,9 @@ class Agreement(NamedTuple):
 def agreement(n, distance, before=2, rng=None):
     """Generate n sentences with distance - 1 fillers between the subject and its verb.
 
-    Up to `before` fillers and `the` come before the subject. The verb is followed by `the trout`,
-    which may be singular or plural. All sentences are padded to the length before + largest
-    distance + 4.
+    Each sentence begins with up to `before` fillers, followed by `the` and the subject. The verb is
+    followed by `the trout`, which may be singular or plural. All sentences are padded to the length
+    before + largest distance + 4.
 
     Args:
         n          number of sentences
@@ -85,11 +86,12 @@ def nested(n, depth, before=2, rng=None):
 
         often the dog that the cats that the bear saw liked <verb>        (depth 2)
 
-    Every subject is singular or plural independently of the others, and the verbs inside are in the
-    past tense, which has no number. The hidden verb is 4 · depth + 1 words after the first subject,
-    which alone determines its number, so counting plurals does not help. Up to `before` fillers and
-    `the` come before the first subject. All sentences are padded to the length before + 4 · depth +
-    3. With depth 0, a sentence is: the dog <verb>.
+    Every subject is singular or plural independently of the others. The verbs of the clauses are in
+    the past tense, which is the same in singular and plural. The hidden verb is 4 · depth + 1 words
+    after the first subject. Only this subject determines its number, so counting plurals does not
+    help. Each sentence begins with up to `before` fillers, followed by `the` and the first subject.
+    All sentences are padded to the length before + 4 · depth + 3. With depth 0, a sentence has the
+    form "the dog <verb>".
 
     Args:
         n        number of sentences
@@ -122,9 +124,9 @@ def nested(n, depth, before=2, rng=None):
 
 
 def read(ids):
-    """Return the words of one sentence [T], without padding.
+    """Return the words of one sentence of token ids [T] as a text, without padding.
 
     Args:
-        ids   the sentence [T]
+        ids   token ids of the sentence [T]
     """
     return " ".join(WORDS[i] for i in np.asarray(ids) if i != PAD)

@@ -1,4 +1,4 @@
-"""Clouds of points on surfaces in space whose parts are known. They are generated, not scanned."""
+"""Generated clouds of points on surfaces in space, with the part to which each point belongs."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ SPARE = 4  # points generated for each point that is kept
 
 
 class Shapes(NamedTuple):
-    """B clouds of N points on a surface. The points of a cloud come in random order.
+    """B clouds of N points on a surface. The points of each cloud come in random order.
 
     Attributes:
         points   coordinates, with mean 0 and the farthest point at distance 1 [B, N, 3] float32
@@ -32,7 +32,7 @@ class Shapes(NamedTuple):
         kind     index into KINDS [B] int64
     """
 
-    points: np.ndarray  # [B, N, 3] float32, centred; the farthest point has distance 1
+    points: np.ndarray  # [B, N, 3] float32, centred, with the farthest point at distance 1
     part: np.ndarray  # [B, N] int64, index into PARTS
     kind: np.ndarray  # [B] int64, index into KINDS
 
@@ -42,13 +42,13 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
 
     Args:
         B         number of surfaces
-        N         number of points on each
+        N         number of points on each surface
         kinds     names of the kinds to choose from
-        rotated   True: each surface is rotated at random; False: all are upright
-        uneven    the density varies like exp(uneven · position) along a random direction, and 0
-                  makes it uniform. The number of points on a part is proportional to the square
-                  root of its area, so that thin legs do not vanish
-        noise     standard deviation of the points around the surface
+        rotated   True: each surface is rotated at random. False: all surfaces are upright
+        uneven    the density varies like exp(uneven · position) along a random direction, so 0
+                  means a uniform density. The number of points on a part is proportional to the
+                  square root of its area, so that thin legs do not vanish
+        noise     standard deviation of the noise added to the coordinates of the points
         rng       seed or numpy.random.Generator
 
     Returns:
@@ -146,7 +146,7 @@ def _disc(radius, rng):
 
 
 def _tube(bottom, top, height, rng):
-    """Sample the side of a cylinder, or of a cone without its tip, that stands on z = 0."""
+    """Sample the side of a cylinder, or of a cone without its tip, with its base at z = 0."""
 
     def draw(n):
         u, angle = rng.uniform(size=n), rng.uniform(0, 2 * np.pi, n)

@@ -1,13 +1,13 @@
-"""Showers of particles in a calorimeter with cells of different sizes (generated).
+"""Generated showers of particles in a calorimeter with cells of different sizes.
 
 A particle that enters dense matter breaks up into more and more particles of lower and lower
-energy, until all of its energy has been absorbed. This is a shower. The calorimeter is a stack of
-layers that are divided into cells, and each cell measures the energy absorbed in it.
+energy, until all of its energy has been absorbed. This cascade is called a shower. The calorimeter
+is a stack of layers that are divided into cells, and each cell measures the energy absorbed in it.
 
-This is a toy with the main features of the physics, not a simulation. Electromagnetic showers
-(electrons, photons) are short and narrow. Hadronic showers start late, and are wide and lumpy.
-Cells are fine in the inner region and at the front, and coarse elsewhere. Showers overlap, so a
-cell may contain energy from several of them, and the electronics adds noise.
+The generator reproduces the main features of the physics but is not a realistic simulation.
+Electromagnetic showers (electrons, photons) are short and narrow. Hadronic showers start later, and
+are wide and irregular. Cells are fine in the inner region and at the front, and coarse elsewhere.
+Showers overlap, so a cell may contain energy from several of them, and the electronics adds noise.
 """
 
 from functools import cache
@@ -20,7 +20,7 @@ from tinyattn.engine.random import generator
 HALF = 16.0  # cm from the axis of the detector to its edge
 FRONT, BACK = 8, 4  # layers
 THICKNESS = np.array([2.0] * FRONT + [4.0] * BACK)  # cm
-# cm: side of a cell in the inner region; outer cells are 2 x as wide
+# cm, side of a cell in the inner region, where cells are half as wide as outside
 CELL = np.array([1.0] * FRONT + [2.0] * BACK)
 INNER = 8.0  # cm: cells with |x| and |y| below this are in the inner region
 PLANES = np.array([-9.0, -6.0, -3.0])  # cm: tracking planes before the calorimeter
@@ -31,17 +31,18 @@ EDGES = np.concatenate([[0.0], np.cumsum(THICKNESS)])  # cm: where layers begin 
 
 
 class Showers(NamedTuple):
-    """The events of a calorimeter: the hits of all events in one list, and consecutive showers.
+    """The hits and showers of all events of a calorimeter, event by event.
 
     Attributes:
-        position   [N, 3] float32, cm: centre of the cell; x and y are transverse, z is the depth
-        energy     [N] float32, GeV: measured energy; 0 for a hit of a tracking plane
-        size       [N, 2] float32, cm: width and thickness of the cell; 0 for a tracking plane
+        position   [N, 3] float32, cm: centre of the cell, where x and y are transverse and z is the
+                   depth
+        energy     [N] float32, GeV: measured energy, 0 for a hit of a tracking plane
+        size       [N, 2] float32, cm: width and thickness of the cell, 0 for a tracking plane
         layer      [N] int64: 0 to 11 in the calorimeter, -3 to -1 for tracking planes
         truth      [N] int64: the shower with the most energy in the cell, -1 for noise
-        fraction   [N, K] float32: fraction of the energy from each shower of the event; the sum is
-                   1, or 0 for noise. K is the largest possible number of showers, so objects=(0, 0)
-                   gives [N, 0]
+        fraction   [N, K] float32: fraction of the energy from each shower of the event. The
+                   fractions sum to 1, or to 0 for noise. K is the largest possible number of
+                   showers, so objects=(0, 0) gives [N, 0]
         event      [N] int64: event of the hit, in ascending order
         first      [E + 1] int64: event e has the showers first[e] to first[e + 1] - 1
         particle   [M, 3] float32: energy in GeV, and position (x, y) where the shower enters the
@@ -64,18 +65,20 @@ class Showers(NamedTuple):
 def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells=None):
     """Generate events with showers of 5 to 40 GeV in a calorimeter.
 
-    Half of the particles are hadrons. Hits of an event come in random order.
+    Each particle is a hadron or an electron with probability ½. The hits of an event come in random
+    order.
 
     Args:
         n         number of events
         rng       seed or numpy.random.Generator
         objects   (smallest, largest) number of showers
-        noise     standard deviation of the noise in each cell in GeV, up to 1; a cell is a hit if
+        noise     standard deviation of the noise in each cell in GeV, up to 1. A cell is a hit if
                   its energy exceeds three standard deviations
-        spread    showers enter at |x|, |y| < spread, in cm; with 3 to 5, they overlap
-        planes    number of thin tracking planes before the calorimeter, 0 to 3; they measure the
+        spread    showers enter at |x|, |y| < spread, in cm. With 3 to 5, they overlap
+        planes    number of thin tracking planes before the calorimeter, 0 to 3. They measure the
                   position of each particle precisely, but not its energy
-        cells     cells of the detector [cells, 6], such as `irregular_cells()`; None: `geometry()`
+        cells     cells of the detector [cells, 6], such as `irregular_cells()`. If None,
+                  `geometry()` is used
 
     Returns:
         `Showers`
@@ -121,7 +124,7 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
 
 
 def select(showers, events):
-    """Return only the chosen events, numbered from 0 in the given order.
+    """Return a `Showers` with only the chosen events, numbered from 0 in the given order.
 
     Args:
         showers   `Showers`
@@ -158,7 +161,7 @@ def _no_hits(K):
 
 
 def _particles(K, spread, rng):
-    """Draw energy, x and y at the front, slopes dx/dz and dy/dz, and hadron or not. [K, 6]"""
+    """Draw energy, x and y at the front, slopes dx/dz and dy/dz, and hadron or not, [K, 6]."""
     # log-uniform, so that 5 to 10 and 20 to 40 are equally likely
     energy = 5 * 8 ** rng.uniform(size=K)
     place = rng.uniform(-spread, spread, (K, 2))
@@ -167,11 +170,11 @@ def _particles(K, spread, rng):
 
 
 def _deposits(particle, rng):
-    """Return portions of energy in space: shower, x, y, z, energy. [spots, 5]
+    """Return the energy deposits of the showers, as rows (shower, x, y, z, energy) [spots, 5].
 
-    Along the axis, they follow a gamma distribution, which rises and decays. Across the axis, their
-    distance is exponentially distributed. A hadron starts late and has a narrow core of random
-    strength.
+    Along the axis of the shower, the deposits follow a gamma distribution. Their distance from the
+    axis is exponentially distributed. The shower of a hadron starts later and has a narrow core of
+    random strength.
     """
     spots = [np.zeros((0, 5))]
     for k, (energy, x, y, dx, dy, hadron) in enumerate(particle):
@@ -195,7 +198,7 @@ def _deposits(particle, rng):
 
 
 def _cells(spots, cells, columns, noise, rng):
-    """Return the energies that cells measure, their portions plus noise, above the threshold."""
+    """Return the cells with a measured energy (deposits plus noise) above the threshold."""
     if cells is None:
         cells, cell = geometry(), _cell_of(spots[:, 1:4])
     else:
@@ -214,7 +217,7 @@ def _cells(spots, cells, columns, noise, rng):
 
 
 def _tracks(particle, columns, planes, rng):
-    """Return the position where each particle crossed each plane, measured to 0.1 mm."""
+    """Return where each particle crosses each tracking plane, with a resolution of 0.1 mm."""
     rows = [_no_hits(columns)]
     for k, (_, x, y, dx, dy, _) in enumerate(particle):
         for plane in range(3 - planes, 3):
@@ -232,24 +235,24 @@ def _tracks(particle, columns, planes, rng):
 
 @cache
 def geometry():
-    """Return all cells: x, y, z of the centre, width, thickness and layer. [cells, 6]"""
+    """Return all cells as rows (x, y, z of the centre, width, thickness, layer) [cells, 6]."""
     cells = np.concatenate([_layer(i) for i in range(FRONT + BACK)])
     cells.flags.writeable = False
     return cells
 
 
 def irregular_cells(rng=None, density=1.0):
-    """Generate cells without a grid: x, y, z of the centre, width, thickness, layer. [cells, 6]
+    """Generate irregular cells as rows (x, y, z of the centre, width, thickness, layer) [cells, 6].
 
-    The six layers differ in thickness. The cells lie around random points, which differ from layer
-    to layer and are dense in the inner region and sparse outside. A position belongs to the cell
-    with the nearest centre. If it is farther from this centre than 3/4 of the cell's width, it is
-    in a gap, where energy is lost. The width is the mean distance to the three nearest other
-    centres.
+    The six layers differ in thickness. The centres of the cells are random points, which differ
+    from layer to layer and are dense in the inner region and sparse outside. A position belongs to
+    the cell with the nearest centre. If the position is farther from this centre than 3/4 of the
+    cell's width, it is in a gap, where energy is lost. The width of a cell is the mean distance
+    from its centre to the three nearest centres of other cells.
 
     Args:
         rng       seed or numpy.random.Generator
-        density   relative number of cells; 2 doubles the number of cells and halves their area
+        density   relative number of cells. 2 doubles the number of cells and halves their area
     """
     fewest = round(density * min(CELLS_IN_LAYER)) if np.isfinite(density) else 0
     if fewest < 4:  # the width of a cell is computed from three others
@@ -269,7 +272,7 @@ def irregular_cells(rng=None, density=1.0):
 
 
 def _nearest_cell(xyz, cells):
-    """Return the cell of `irregular_cells` at each position, or -1 in a gap. [spots]"""
+    """Return the index of the irregular cell at each position, or -1 in a gap, [spots]."""
     found = np.full(len(xyz), -1)
     for layer in np.unique(cells[:, 5]):
         own = np.flatnonzero(cells[:, 5] == layer)
@@ -284,9 +287,9 @@ def _nearest_cell(xyz, cells):
 
 
 def _layer(i):
-    """Return the cells of layer i: a fine square in the middle, and coarser cells around it.
+    """Return the cells of layer i, with a fine square in the middle and coarser cells around it.
 
-    The coarser cells have twice the side.
+    The coarser cells are twice as wide.
     """
     fine, coarse = _centres(INNER, CELL[i]), _centres(HALF, 2 * CELL[i])
     coarse = coarse[np.abs(coarse).max(axis=1) > INNER]
@@ -299,7 +302,7 @@ def _layer(i):
 
 
 def _centres(half, side):
-    """Return the centres of the cells of a square from -half to half, row by row. [n², 2]"""
+    """Return the centres of the cells of a square from -half to half, row by row, [n², 2]."""
     c = np.arange(-half + side / 2, half, side)
     return np.stack(np.meshgrid(c, c, indexing="ij"), axis=-1).reshape(-1, 2)
 
@@ -317,7 +320,7 @@ def _coarse_cell_indices():
 
 
 def _cell_of(xyz):
-    """Return the cell of `geometry` that contains each position inside the detector. [spots]"""
+    """Return the cell of `geometry` that contains each position inside the detector, [spots]."""
     cell = np.zeros(len(xyz), np.int64)
     layer = np.searchsorted(EDGES, xyz[:, 2], side="right") - 1
     middle = (np.abs(xyz[:, :2]) < INNER).all(axis=1)
@@ -329,7 +332,7 @@ def _cell_of(xyz):
 
 
 def _in_square(xyz, half, side):
-    """Return the row of `_centres(half, side)` whose cell contains each position."""
+    """Return, for each position, the row of `_centres(half, side)` of the cell that contains it."""
     i, j = np.floor((xyz[:, :2] + half) / side).astype(np.int64).T
     return i * round(2 * half / side) + j
 

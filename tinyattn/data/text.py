@@ -1,4 +1,4 @@
-"""Real English text that comes with Python itself, and training windows cut from it.
+"""Real English text that is shipped with Python, and training windows of it.
 
 text = data.english()                          # about 400,000 characters, no download
 letters = data.tokenizers.Characters(text)
@@ -33,9 +33,7 @@ def english():
 
 
 def clean(text):
-    """Return the paragraphs as lines, with plain quotes and dashes and no other special
-    characters.
-    """
+    """Return the text with one line for each paragraph, and with plain quotes and dashes."""
     text = text.translate(str.maketrans(SPELLED)).replace("*", "")
     text = re.sub(r"[-=~^+|]{3,}", " ", text)  # ruled lines
     text = "".join([c for c in text if c in ALPHABET])
@@ -44,8 +42,7 @@ def clean(text):
 
 
 def windows(ids, *, batch_size, length):
-    """Cut a sequence into batches of consecutive windows, to backpropagate through a part at a
-    time.
+    """Cut a sequence into batches of consecutive windows, for truncated backpropagation.
 
     The sequence is cut into `batch_size` long streams, and each stream into windows of `length`.
     Row b of a batch continues where row b of the previous batch ended, so a state can be passed

@@ -1,4 +1,4 @@
-"""Charged particles in a drift chamber, seen along its axis (generated).
+"""Generated events with charged particles in a drift chamber, viewed along its axis.
 
 Particles start at the centre, and a magnetic field along the axis bends their paths into circles.
 The chamber consists of rings of wires. A wire measures how far away a particle passed, the *drift
@@ -12,22 +12,22 @@ import numpy as np
 
 from tinyattn.engine.random import generator
 
-RINGS = np.linspace(0.25, 1.0, 16)  # radii of the rings of wires; the chamber ends at 1
+RINGS = np.linspace(0.25, 1.0, 16)  # radii of the rings of wires, where the chamber ends at 1
 CELL = 0.06  # approximate distance of neighbouring wires of a ring
 SMEAR = 0.002  # standard deviation of a drift distance
 MISSED = 0.03  # fraction of the passages that no wire records
-BENT = 1.2  # largest curvature; at 2, a particle would turn back before the last ring
+BENT = 1.2  # largest curvature, because at 2, a particle would turn back before the last ring
 
 
 class Tracks(NamedTuple):
-    """The events of a drift chamber: the hits of all events in one list, and consecutive particles.
+    """The hits and particles of all events of a drift chamber, event by event.
 
     Attributes:
         wire        [N, 2] float32: position of the wire of the hit
         drift       [N] float32: distance at which a particle passed the wire
         truth       [N] int64: particle of the hit, -1 for noise
         event       [N] int64: event of the hit, in ascending order
-        curvature   [M] float32: 1 / radius of the circle of a particle; positive turns left
+        curvature   [M] float32: 1 / radius of the circle of a particle, positive if it turns left
         angle       [M] float32: direction in which the particle starts, in -π..π
     """
 
@@ -43,14 +43,15 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
     """Generate events with particles and noise hits in a drift chamber.
 
     A particle with start angle φ₀ and curvature κ crosses the ring of radius r at the angle φ₀ +
-    arcsin(κ r / 2). If two particles pass through one cell, only the nearer one is seen.
+    arcsin(κ r / 2). If several particles pass through one cell, only the particle nearest to the
+    wire gives a hit.
 
     Args:
         n         number of events
         rng       seed or numpy.random.Generator
         objects   (smallest, largest) number of particles
         noise     (smallest, largest) number of noise hits
-        apart     smallest difference of two start angles, in radians; particles that bend towards
+        apart     smallest difference of two start angles, in radians. Particles that bend towards
                   each other may still cross
 
     Returns:
@@ -92,14 +93,14 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
 def _angles(K, apart, rng):
     """Return K random directions in -π..π that differ by at least `apart`.
 
-    The remaining angle is divided at random.
+    The angle that remains of 2π is divided among the gaps at random.
     """
     free = np.sort(rng.uniform(0, 2 * np.pi - K * apart, K)) + apart * np.arange(K)
     return rng.permutation((free + rng.uniform(0, 2 * np.pi)) % (2 * np.pi) - np.pi)
 
 
 def cells(ring):
-    """Return the number of wires in a ring."""
+    """Return the number of cells in a ring, each with one wire."""
     return np.rint(2 * np.pi * RINGS[ring] / CELL).astype(int)
 
 
@@ -110,7 +111,7 @@ def wires(ring, cell):
 
 
 def _passes(curvature, angle, rng):
-    """Return ring, cell, drift distance and particle of each recorded passage, [N, 4]."""
+    """Return ring, cell, drift distance and particle of each hit, [N, 4]."""
     K, ring = len(curvature), np.arange(len(RINGS))
     phi = angle[:, None] + np.arcsin(curvature[:, None] * RINGS / 2)  # [K, rings]
     width = 2 * np.pi / cells(ring)
@@ -126,7 +127,7 @@ def _passes(curvature, angle, rng):
 
 
 def _noise(n, rng):
-    """Return n noise hits, [n, 4], for which each wire of the chamber is equally likely."""
+    """Return n noise hits on random wires of the chamber, [n, 4]."""
     everywhere = cells(np.arange(len(RINGS)))
     ring = rng.choice(len(RINGS), n, p=everywhere / everywhere.sum())
     cell = np.floor(rng.uniform(size=n) * everywhere[ring])
@@ -134,9 +135,7 @@ def _noise(n, rng):
 
 
 def _nearest(rows):
-    """Keep only the hit with the smallest drift distance of each wire, without changing the
-    order.
-    """
+    """Keep only the hit with the smallest drift distance on each wire, in the given order."""
     order = np.argsort(rows[:, 2], kind="stable")
     _, first = np.unique(rows[order, :2], axis=0, return_index=True)
     return rows[np.sort(order[first])]

@@ -1,12 +1,12 @@
-"""Two small collections of real pairs of texts: numbers and dates in words, and a program's
-messages.
+"""Two small collections of translated texts: numbers and dates in words, and program messages.
 
     phrases(1000, "de", rng=0)     [("in twenty-two days", "in zweiundzwanzig Tagen"), ...]
     software("de")                 [("Add another", "Eine weitere hinzufügen"), ...]
     tokenizer("de")                cuts both sides of the phrases into pieces, and joins them again
     from_pairs([("a cat", "eine Katze"), ...])    your own pairs: ids of both sides, and a tokenizer
 
-Words and patterns come from CLDR and num2words, messages from Django. SOURCES.md has the details.
+Words and patterns come from CLDR and num2words, and the messages come from Django. SOURCES.md has
+the details.
 """
 
 import datetime
@@ -39,13 +39,13 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
         three thousand and eighty-two          dreitausendzweiundachtzig
         forty-seven weeks ago                  vor siebenundvierzig Wochen
 
-    Half of them are dates if all kinds are requested. The weekday of a date is correct.
+    If all kinds are requested, half of the phrases are dates. The weekday of each date is correct.
 
     Args:
         n          number of phrases
         language   "de" or "fr"
         rng        seed or numpy.random.Generator
-        kinds      some of "date", "number" and "time"
+        kinds      kinds of phrases to choose from, a selection of "date", "number" and "time"
 
     Raises:
         ValueError: the language or a kind is unknown, or n is out of range
@@ -90,8 +90,8 @@ def software(language="de"):
 def tokenizer(language="de"):
     """Return a `WordPiece` with one vocabulary for English and the other language.
 
-    Words are pieces, except that German numbers are cut into their parts: sieben ##und ##achtzig.
-    The beginning is [CLS], the end [SEP], and padding [PAD] with the index 0.
+    Each word is one piece, except that German numbers are cut into their parts, as in sieben ##und
+    ##achtzig. A sentence begins with [CLS] and ends with [SEP]. Padding is [PAD] with the index 0.
 
     Args:
         language   "de" or "fr"
@@ -121,11 +121,11 @@ def from_pairs(pairs, tokenizer=None):
         model.loss(source, target).backward()
         model.translate("a dog", tokenizer=tokenizer)
 
-    The beginning of a sentence is [CLS], its end [SEP], and padding [PAD] with the index 0.
+    A sentence begins with [CLS] and ends with [SEP]. Padding is [PAD] with the index 0.
 
     Args:
         pairs       [(text, translation)]
-        tokenizer   a `WordPiece`; None: a new one, whose pieces are all words and signs of both
+        tokenizer   a `WordPiece`. If None, a new one is created from all words and signs of both
                     sides
 
     Raises:
@@ -160,7 +160,7 @@ def _has_words(text):
 
 
 def _words(language):
-    """Return all words and signs of the phrases of a language, each once, sorted."""
+    """Return all different words and signs in the phrases of a language, sorted."""
     cardinals = _lines(language, "cardinals")
     # all other numbers are composed of these
     lines = [_ARTICLE[language], *cardinals[:200], *cardinals[200::100]]
@@ -184,9 +184,7 @@ def _date(language, rng):
 
 
 def _dated(language, day, length):
-    """Fill a pattern of CLDR with words: EEEE is the weekday, MMMM the month, d the day, y the
-    year.
-    """
+    """Fill a date pattern of CLDR (EEEE, MMMM, d, y) with the words of a day."""
     words = {
         "EEEE": _lines(language, "weekdays")[day.weekday()],
         "MMMM": _lines(language, "months")[day.month - 1],
@@ -204,9 +202,7 @@ def _number(language, rng):
 
 
 def _time(language, rng):
-    """Return a phrase for a time. Numbers that end in one are skipped, because they follow the
-    noun.
-    """
+    """Return a phrase for a time, without numbers that end in one, which depend on the noun."""
     i = 2 + int(rng.integers(TIMES - 2))
     i, which = i + (i % 10 == 1), int(rng.integers(len(_lines("en", "times"))))
     return tuple(

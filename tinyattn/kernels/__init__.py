@@ -1,9 +1,9 @@
-"""Loops on plain arrays, compiled by Numba. No `Tensor` here. README.md says what to read first.
+"""Loops on plain arrays (not on `Tensor`), compiled by Numba. README.md says what to read first.
 
-The files of this folder are for reading: one operation each, its formula and its gradient as plain
-loops. `fast/` has the same operations on vectors and threads, made of what is in `machine/`. Numba
-is imported with the first kernel, not with this package; without Numba the loops run as ordinary
-Python.
+The files of this folder are written for reading. Each contains one operation, with its formula and
+its gradient as plain loops. `fast/` has the same operations with vector instructions and threads,
+which are built from the parts in `machine/`. Importing this package does not import Numba, because
+only the first kernel needs it. Without Numba, the loops run as ordinary Python.
 """
 
 from importlib import import_module
@@ -13,7 +13,7 @@ _COMPILING = ["helper", "helper_no_fma", "jit", "jit_no_fma", "missing", "numba"
 
 
 def __getattr__(name):
-    """What compiles kernels, or a file of loops: imported at its first use, and Numba with it."""
+    """Import a file of loops, or a function that compiles kernels, and thus Numba, on first use."""
     if name in _COMPILING:
         return getattr(import_module("tinyattn.kernels.machine.compile"), name)
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
@@ -22,7 +22,7 @@ def __getattr__(name):
 
 
 def set_threads(n: int) -> int:
-    """Run kernels on n threads from now on; returns the number before."""
+    """Run kernels on n threads from now on, and return the previous number of threads."""
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise ValueError(f"set_threads: n must be a whole number >= 1, got n={n!r}")
     return import_module("tinyattn.kernels.machine.thread_pool").set_threads(n)

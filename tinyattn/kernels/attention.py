@@ -6,16 +6,16 @@
 
 The same result is computed in two ways, each with its gradient:
 
-1. `attention_loops`: the three formulas, one after the other. It keeps all weights, T·S numbers.
-2. `blockwise`: one pass over the keys, a block of them at a time. It keeps only the weights of one
+1. `attention_loops` computes the three formulas one after the other. It stores all T·S weights.
+2. `blockwise` reads the keys only once, one block at a time. It stores only the weights of one
 block, and the backward pass computes them again, block by block.
 
-fast/attention.py is the blockwise form on vectors and threads, with 64 queries side by side instead
-of one.
+fast/attention.py is `blockwise` with vector instructions and threads, for 64 queries at a time
+instead of one.
 
-These loops see one head of one sequence: q [T, D], k [S, D], v [S, E], bias and mask [T, S]. Where
-the mask is False, or s > t under `causal`, the score is -∞. A query that may attend to no key gives
-y = 0 and no gradient. A gradient dL/dx is called dx; g is dL/dy.
+These loops work on one head of one sequence, with q [T, D], k [S, D], v [S, E], bias and mask [T,
+S]. Where the mask is False, or s > t under `causal`, the score is -∞. For a query that may not
+attend to any key, y and the gradient are 0. A gradient dL/dx is called dx, and dL/dy is called g.
 """
 
 import math
@@ -27,7 +27,7 @@ from tinyattn.kernels import helper, jit
 
 @helper
 def scores(row, q, k, bias, mask, causal, scale, t, start, stop):
-    """row = the scores of query t for the keys start … stop - 1; -∞ where it may not see one."""
+    """Write the scores of query t for the keys start … stop - 1 to row, with -∞ for hidden keys."""
     for s in range(start, stop):
         score = -math.inf
         if mask[t, s] and (s <= t or not causal):
@@ -42,7 +42,7 @@ def scores(row, q, k, bias, mask, causal, scale, t, start, stop):
 
 @jit
 def attention_loops(q, k, v, bias, mask, causal, scale):
-    """y_td = Σ_s a_ts v_sd, and all weights a."""
+    """Return y_td = Σ_s a_ts v_sd and all weights a."""
     T, (S, E) = len(q), v.shape
     y, a = np.zeros((T, E), q.dtype), np.zeros((T, S), q.dtype)
     for t in range(T):
@@ -64,7 +64,7 @@ def attention_loops(q, k, v, bias, mask, causal, scale):
 
 @jit
 def attention_loops_backward(g, q, k, v, a, scale):
-    """The chain rule through the three formulas, from the last to the first.
+    """Apply the chain rule to the three formulas, from the last to the first.
 
     y_t = Σ_s a_ts v_s             dv_s = Σ_t a_ts g_t,   da_ts = g_t·v_s
     a = softmax(score)             dscore_ts = a_ts (da_ts - Σ_s' a_ts' da_ts')
@@ -96,14 +96,15 @@ def attention_loops_backward(g, q, k, v, a, scale):
 def blockwise(q, k, v, bias, mask, causal, scale, block):
     """Compute y_td with `block` keys at a time, and highest and total for the backward pass.
 
-    The softmax needs the highest score before it can sum up, but the keys are read only once. The
-    sums therefore begin with the highest score so far:
+    The softmax needs the highest score of all keys, but the keys are read only once. The sums are
+    therefore computed with the highest score so far:
 
         total_t = Σ exp(score_ts - highest_t)    y_td = Σ exp(score_ts - highest_t) v_sd
 
-    When a block raises the maximum, both are multiplied by exp(old highest - new highest), and then
-    equal the sums with the new maximum from the start. The division by total_t comes at the end.
-    Source: Milakov and Gimelshein 2018 (online softmax); Dao et al. 2022 (FlashAttention).
+    When a block raises the maximum, both sums are multiplied by exp(old highest - new highest). The
+    products are the same as if the new maximum had been used from the start. The division by
+    total_t comes at the end. Source: Milakov and Gimelshein 2018 (online softmax), Dao et al. 2022
+    (FlashAttention).
     """
     T, (S, E) = len(q), v.shape
     y, highest, total = np.zeros((T, E), q.dtype), np.zeros(T), np.zeros(T)
@@ -132,10 +133,11 @@ def blockwise(q, k, v, bias, mask, causal, scale, block):
 
 @jit
 def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale, block):
-    """The chain rule of `attention_loops_backward`; the weights of a block are computed again.
+    """Apply the same chain rule, with the weights of each block computed again.
 
-    highest_t and total_t are known now: a_ts = exp(score_ts - highest_t) / total_t. So the mean of
-    da needs no pass over the keys either: Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s = g_t·y_t.
+    Now highest_t and total_t are known, so a_ts = exp(score_ts - highest_t) / total_t. The mean of
+    da does not need a second pass over the keys, because Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s =
+    g_t·y_t.
     """
     T, D, (S, E) = len(q), k.shape[1], v.shape
     dq, dk, dv, dbias = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v), np.zeros_like(bias)
@@ -166,7 +168,9 @@ def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale,
 
 
 def heads_by_loops(q, k, v, bias, mask, causal, scale):
-    """`attention_loops` for each head: y [..., T, E] and the weights [N, T, S] of all N heads."""
+    """Run `attention_loops` for each head. Return y [..., T, E] and the weights [N, T, S] of N
+    heads.
+    """
     lead, T, (S, E) = leading_axes(q, k, v), q.shape[-2], v.shape[-2:]
     arrays = matrices_of(lead, q, k, v, *bias_and_mask(lead, q, k, bias, mask))
     N = math.prod(lead)
@@ -177,7 +181,7 @@ def heads_by_loops(q, k, v, bias, mask, causal, scale):
 
 
 def heads_by_loops_backward(g, a, q, k, v, scale):
-    """dq, dk, dv and dbias of all heads, with all leading axes broadcast."""
+    """Return dq, dk, dv and dbias of all heads, with all leading axes broadcast."""
     lead = g.shape[:-2]
     arrays = g, q, k, v = matrices_of(lead, g, q, k, v)
     out = [np.empty_like(x) for x in (q, k, v, a)]
@@ -190,7 +194,7 @@ def heads_by_loops_backward(g, a, q, k, v, scale):
 
 
 def leading_axes(q, k, v):
-    """All axes but the last two, broadcast against each other."""
+    """Return the leading axes of q, k and v (all but the last two), broadcast together."""
     axes = q.shape[:-2]
     if axes == k.shape[:-2] == v.shape[:-2]:
         return axes
@@ -198,13 +202,13 @@ def leading_axes(q, k, v):
 
 
 def bias_and_mask(lead, q, k, bias, mask):
-    """Both as arrays [*lead, T, S]; without a bias zeros, without a mask True."""
+    """Return bias and mask as arrays [*lead, T, S]. A missing bias is 0, a missing mask is True."""
     shape = *lead, q.shape[-2], k.shape[-2]
     bias = np.broadcast_to(q.dtype.type(0) if bias is None else bias, shape)
     return bias, np.broadcast_to(True if mask is None else mask, shape)
 
 
 def matrices_of(lead, *arrays):
-    """Each array with its leading axes broadcast and made one: [N, rows, columns], contiguous."""
+    """Broadcast the leading axes of each array, and merge them: [N, rows, columns], contiguous."""
     arrays = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in arrays]
     return [np.require(x.reshape(math.prod(lead), *x.shape[-2:]), None, ["C", "W"]) for x in arrays]

@@ -1,14 +1,14 @@
-"""Convolution as a sum over neighbours, which a table names.
+"""Convolution as a sum over neighbours, with their indices in a table.
 
     y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i)        (slide K03, before the activation θ)
 
-j counts positions of y, i the places in the kernel, α features of y, β features of x. I[j, i] is
-the position of x that y_j sees at place i, or -1 where the kernel hangs over the edge: that term is
-0. Stride, padding, dilation and the number of axes are in the table, so the loops are the same for
-text and pictures. All arrays have their positions on one axis: x [B, C, N], w [O, C / groups, K],
-y [B, O, P], I [P, K].
+The index j runs over positions of y, i over positions in the kernel, α over features of y, β over
+features of x. I[j, i] is the position of x that is multiplied with position i of the kernel to
+compute y_j. It is -1 in the padding, where the term is 0. Stride, padding, dilation and the number
+of axes affect only this table, so the loops are the same for text and images. All arrays have their
+positions on one axis: x [B, C, N], w [O, C / groups, K], y [B, O, P], I [P, K].
 
-A gradient dL/dx is called dx; g is dL/dy.
+A gradient dL/dx is called dx, and dL/dy is called g.
 """
 
 from tinyattn.kernels import jit
@@ -18,7 +18,9 @@ OUTSIDE = -1  # entry of the table where the kernel extends beyond the edge of x
 
 @jit
 def conv_loops(y, x, w, b, I, groups):
-    """y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i), each group of α with its own features β."""
+    """Compute y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i), where β runs over the features in the group of
+    α.
+    """
     for n in range(len(x)):
         for α in range(len(w)):
             # index of the first feature of x in this group
@@ -33,7 +35,7 @@ def conv_loops(y, x, w, b, I, groups):
 
 @jit
 def conv_loops_backward(dx, dw, db, g, x, w, I, groups):
-    """Each product w_αβi x_βI(j,i) of the sum gives g_jα times one factor to the other factor."""
+    """Add, for each product w_αβi x_βI(j,i) and each factor, g_jα times the other factor."""
     for n in range(len(x)):
         for α in range(len(w)):
             first = α // (len(w) // groups) * w.shape[1]

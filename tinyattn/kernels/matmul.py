@@ -2,8 +2,8 @@
 
     c_ij = Σ_k a_ik b_kj
 
-The loop over j is the innermost one, so rows of b and c are read and written in the order of
-memory. A gradient dL/dx is called dx; g is dL/dc.
+The loop over j is the innermost loop, so rows of b and c are read and written in the order of
+memory. A gradient dL/dx is called dx, and dL/dc is called g.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from tinyattn.kernels import jit
 
 @jit
 def matmul_loops(a, b):
-    """c_ij = Σ_k a_ik b_kj. a [I, K], b [K, J], c [I, J]"""
+    """Return c_ij = Σ_k a_ik b_kj for a [I, K] and b [K, J]."""
     (I, K), J = a.shape, b.shape[1]
     c = np.zeros((I, J), a.dtype)
     for i in range(I):
@@ -25,7 +25,7 @@ def matmul_loops(a, b):
 
 @jit
 def matmul_loops_backward(g, a, b):
-    """da_ik = Σ_j g_ij b_kj,   db_kj = Σ_i a_ik g_ij:   each factor receives g times the other."""
+    """Return da_ik = Σ_j g_ij b_kj and db_kj = Σ_i a_ik g_ij, g times the other factor."""
     (I, K), J = a.shape, b.shape[1]
     da, db = np.zeros_like(a), np.zeros_like(b)
     for i in range(I):

@@ -1,5 +1,4 @@
-"""Aggregation over the K neighbours of each point, as loops; neighbour k of point n is i =
-index_nk.
+"""Aggregation over K neighbours of each point, as loops. i = index_nk is neighbour k of point n.
 
     y_nf  = 1/K Σ_k w_nk h_if   and   z_nf = max_k w_nk h_if      the aggregation of GravNet (slide
           K48)
@@ -7,11 +6,11 @@ index_nk.
     d²_nk = Σ_s (x_ns - x_is)²                                    squared distances
     e_nkf = p_nf + q_if                                           a sum for each edge
 
-index [N, K] with K ≥ 1, w [N, K], h [M, F], x [N, S], p and q [N, F]. A gradient dL/dx is called
-dx; g is the gradient of the result. A backward pass adds to the row i of each neighbour, because
-several points may have the same one. `jit_no_fma` forbids the instruction that computes a·b + c
-with one rounding, so a message is the same number wherever it is computed, and the largest is found
-again.
+The shapes are index [N, K] with K ≥ 1, w [N, K], h [M, F], x [N, S], p and q [N, F]. A gradient
+dL/dx is called dx, and g is the gradient of the result. A backward pass adds to row i of each
+neighbour, because several points may have the same neighbour. `jit_no_fma` forbids the instruction
+that computes a·b + c with one rounding. Therefore, forward and backward pass compute exactly the
+same messages, so the backward pass finds the largest message again.
 """
 
 import numpy as np
@@ -23,7 +22,7 @@ from tinyattn.kernels import jit_no_fma
 
 @jit_no_fma
 def mean_max(w, h, index):
-    """[y, z], side by side. [N, 2F]"""
+    """Return mean y and maximum z, concatenated, [N, 2F]."""
     (N, K), F = index.shape, h.shape[1]
     out = np.zeros((N, 2 * F), h.dtype)
     for n in range(N):
@@ -40,7 +39,7 @@ def mean_max(w, h, index):
 
 @jit_no_fma
 def mean_max_backward(g, out, w, h, index):
-    """dw, dh: each message receives g_nf / K, and the largest ones share the gradient of z_nf."""
+    """Return dw and dh. Messages receive g_nf / K, and the maxima share the gradient of z_nf."""
     (N, K), F = index.shape, h.shape[1]
     dw, dh = np.zeros_like(w), np.zeros_like(h)
     for n in range(N):
@@ -60,7 +59,7 @@ def mean_max_backward(g, out, w, h, index):
 
 @jit_no_fma
 def largest(h, index):
-    """z_nf = max_k h_if. [N, F]"""
+    """Return the maximum over the neighbours, z_nf = max_k h_if, [N, F]."""
     (N, K), F = index.shape, h.shape[1]
     z = np.full((N, F), -np.inf, h.dtype)
     for n in range(N):
@@ -74,7 +73,7 @@ def largest(h, index):
 
 @jit_no_fma
 def largest_backward(g, z, h, index):
-    """dh: the largest ones share g_nf."""
+    """Return dh, where the largest h_if of each point and feature share g_nf."""
     (N, K), F = index.shape, h.shape[1]
     dh = np.zeros_like(h)
     for n in range(N):
@@ -93,7 +92,7 @@ def largest_backward(g, z, h, index):
 
 @jit_no_fma
 def squared_distances(x, index):
-    """d²_nk = Σ_s (x_ns - x_is)². [N, K]"""
+    """Return the squared distances, d²_nk = Σ_s (x_ns - x_is)², [N, K]."""
     (N, K), S = index.shape, x.shape[1]
     d2 = np.zeros((N, K), x.dtype)
     for n in range(N):
@@ -106,7 +105,7 @@ def squared_distances(x, index):
 
 @jit_no_fma
 def squared_distances_backward(g, x, index):
-    """dx: both ends of a distance, with opposite signs."""
+    """Return dx, to which both points of a distance contribute with opposite signs."""
     (N, K), S = index.shape, x.shape[1]
     dx = np.zeros_like(x)
     for n in range(N):
@@ -123,7 +122,7 @@ def squared_distances_backward(g, x, index):
 
 @jit_no_fma
 def pair_sums(p, q, index):
-    """e_nkf = p_nf + q_if. [N, K, F]"""
+    """Return a sum for each edge, e_nkf = p_nf + q_if, [N, K, F]."""
     (N, K), F = index.shape, q.shape[1]
     out = np.empty((N, K, F), q.dtype)
     for n in range(N):
@@ -135,7 +134,7 @@ def pair_sums(p, q, index):
 
 @jit_no_fma
 def pair_sums_backward(g, index):
-    """dp, dq"""
+    """Return dp and dq, the sums of g over the edges of each point."""
     N, K, F = g.shape
     dp, dq = np.zeros((N, F), g.dtype), np.zeros((N, F), g.dtype)
     for n in range(N):

@@ -1,11 +1,11 @@
-"""Pooling as loops: one number for each window of a channel; a table names what is in a window.
+"""Pooling as loops, with a table of the positions in each window of a channel.
 
     mean      y_jα = 1/K Σ_i x_αI(j,i)
     largest   y_jα = max_i x_αI(j,i)
 
-j counts windows, i the places in a window, α channels. I[j, i] is the position of x at place i of
-window j, or -1 where the window hangs over the edge. All arrays have their positions on one axis:
-x [B, C, N], y [B, C, P], I [P, K]. A gradient dL/dx is called dx; g is dL/dy.
+The index j runs over windows, i over positions in a window, α over channels. I[j, i] is the
+position in x of position i of window j, or -1 in the padding. All arrays have their positions on
+one axis: x [B, C, N], y [B, C, P], I [P, K]. A gradient dL/dx is called dx, and dL/dy is called g.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from tinyattn.kernels.conv import OUTSIDE
 
 @jit
 def mean(y, x, I):
-    """y_jα = 1/K Σ_i x_αI(j,i); places over the edge count as 0."""
+    """Compute y_jα = 1/K Σ_i x_αI(j,i), where positions in the padding count as 0."""
     for n in range(len(x)):
         for α in range(x.shape[1]):
             for j in range(len(I)):
@@ -28,7 +28,7 @@ def mean(y, x, I):
 
 @jit
 def mean_backward(dx, g, I):
-    """Each position of a window receives 1/K of its g."""
+    """Add 1/K of the g of a window to the dx of each of its positions."""
     for n in range(len(g)):
         for α in range(g.shape[1]):
             for j in range(len(I)):
@@ -39,7 +39,7 @@ def mean_backward(dx, g, I):
 
 @jit
 def largest(y, x, I):
-    """y_jα = max_i x_αI(j,i); places over the edge do not count."""
+    """Compute y_jα = max_i x_αI(j,i), where positions in the padding are ignored."""
     for n in range(len(x)):
         for α in range(x.shape[1]):
             for j in range(len(I)):
@@ -54,7 +54,7 @@ def largest(y, x, I):
 
 @jit
 def largest_backward(dx, g, y, x, I):
-    """The largest positions of a window share its g; if it holds nan, those that are nan."""
+    """Divide the g of a window among its largest numbers, or among its nan if it contains any."""
     for n in range(len(g)):
         for α in range(g.shape[1]):
             for j in range(len(I)):
@@ -69,5 +69,5 @@ def largest_backward(dx, g, y, x, I):
 
 @helper
 def equal(a, b):
-    """a = b, or both are nan."""
+    """Return whether a = b, or both are nan."""
     return a == b or (a != a and b != b)

@@ -1,7 +1,7 @@
-"""The product with a matrix whose numbers have few bits, as loops.
+"""The product with a matrix of numbers with few bits (a quantized matrix), as loops.
 
-32 neighbours in a row, a block, share a scale d (and an offset m); each number is stored as a whole
-number q. A block is used as it is, nothing is unpacked before:
+Each row consists of blocks of 32 numbers, which share a scale d (and an offset m). Each number is
+stored as an integer q. The product is computed directly from q, without unpacking w:
 
     Σ_i w_i x_i = d Σ_i q_i x_i + m Σ_i x_i   for   w_i = d q_i + m
 """
@@ -13,10 +13,10 @@ from tinyattn.kernels import jit
 
 @jit
 def q4_1(x, d, m, packed):
-    """y_tr = Σ_b (d_rb Σ_i q_rbi x_tbi + m_rb Σ_i x_tbi), with q from 0 to 15.
+    """Return y_tr = Σ_b (d_rb Σ_i q_rbi x_tbi + m_rb Σ_i x_tbi), with q from 0 to 15.
 
-    x [T, C], d and m [R, C/32], packed [R, C/32, 16], y [T, R]. Byte i of a block holds q_i in its
-    lower half and q_(16+i) in its upper half.
+    x [T, C], d and m [R, C/32], packed [R, C/32, 16], y [T, R]. Byte i of a block contains q_i in
+    its lower half and q_(16+i) in its upper half.
     """
     T, (R, B) = len(x), d.shape
     y = np.zeros((T, R), x.dtype)
@@ -34,7 +34,7 @@ def q4_1(x, d, m, packed):
 
 @jit
 def q8_0(x, d, q):
-    """y_tr = Σ_b d_rb Σ_i q_rbi x_tbi, with q from -128 to 127;   q [R, C/32, 32]."""
+    """Return y_tr = Σ_b d_rb Σ_i q_rbi x_tbi, with q [R, C/32, 32] from -128 to 127."""
     T, (R, B) = len(x), d.shape
     y = np.zeros((T, R), x.dtype)
     for t in range(T):

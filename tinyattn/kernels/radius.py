@@ -2,7 +2,8 @@
 
     j is a neighbour of i  if  d²_ij = Σ_d (x_id - x_jd)² ≤ r²
 
-x [N, D] is ordered by cloud (rows offsets[c] to offsets[c + 1]). A point is its own neighbour.
+x [N, D] is sorted by cloud (rows offsets[c] to offsets[c + 1]). Each point is one of its own
+neighbours.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from tinyattn.kernels import jit_no_fma
 
 @jit_no_fma
 def count(x, offsets, r2):
-    """How many pairs there are."""
+    """Return the number of pairs."""
     n = 0
     for c in range(len(offsets) - 1):
         for i in range(offsets[c], offsets[c + 1]):
@@ -26,7 +27,7 @@ def count(x, offsets, r2):
 
 @jit_no_fma
 def radius_loops(j_of, i_of, d2, x, offsets, r2):
-    """The pairs (j, i), ordered by i, then by distance, ties by j."""
+    """Write all pairs (j, i) and their d², sorted by i, then by distance, then by j."""
     n = 0
     for c in range(len(offsets) - 1):
         for i in range(offsets[c], offsets[c + 1]):
@@ -45,7 +46,7 @@ def radius_loops(j_of, i_of, d2, x, offsets, r2):
 
 
 def radius(x, offsets, r2):
-    """The j and the i of all pairs."""
+    """Return the j and the i of all pairs as two arrays."""
     n = count(x, offsets, r2)
     j_of, i_of, d2 = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, x.dtype)
     radius_loops(j_of, i_of, d2, x, offsets, r2)

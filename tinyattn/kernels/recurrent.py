@@ -1,4 +1,4 @@
-"""A recurrent cell over whole sequences as loops: RNN, GRU, LSTM, forward and backward.
+"""RNN, GRU and LSTM over whole sequences as loops, forward and backward.
 
     p_t = W_ih x_t + b_ih        what the input says, gate by gate
     q_t = W_hh h_{t-1} + b_hh    what the state before says
@@ -6,13 +6,13 @@
     GRU    r, z = σ(p + q),  n = tanh(p + r q),  h = (1 - z) n + z h_{t-1}
     LSTM   i, f, o = σ(p + q),  g = tanh(p + q),  c = f c_{t-1} + i g,  h = o tanh c
 
-x is [B, T, D], h0 and c0 [B, H] (c0 counts for the LSTM only), W_ih [G·H, D], W_hh [G·H, H] and the
-biases [G·H], gate below gate; sequence b has lengths[b] steps. With `reverse` a sequence is read
-from its end to its beginning.
+The shapes are x [B, T, D], h0 and c0 [B, H] (c0 is used only by the LSTM), W_ih [G·H, D], W_hh
+[G·H, H] and biases [G·H], with the rows of one gate after the other. Sequence b has lengths[b]
+steps. With `reverse`, each sequence is read from its end to its beginning.
 
-In the code b runs over sequences, t over steps, d over features, k and u over units, j over units
-of all gates. A gradient dL/dx is called dx; gy is the gradient of y. Arguments and results are
-those of fast/recurrent.py.
+In the code, b runs over sequences, t over steps, d over features, k and u over units, j over units
+of all gates. A gradient dL/dx is called dx, and gy is the gradient of y. Arguments and results are
+the same as in fast/recurrent.py.
 """
 
 import math
@@ -29,13 +29,13 @@ GATES = 1, 1, 3, 4  # number of gates G of each kind
 
 @helper
 def sigmoid(x):
-    """σ(x) = 1 / (1 + e⁻ˣ); the exponential is at most 1, so it cannot overflow."""
+    """Return σ(x) = 1 / (1 + e⁻ˣ), computed with an exponential that is at most 1."""
     return 1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x))
 
 
 @helper
 def step(kind, p, q, h, c):
-    """Change h and c [H] to the next state; p and q [G·H]."""
+    """Update the state h and c [H] in place for one step with p and q [G·H]."""
     H = len(h)
     for u in range(H):
         if kind == TANH:
@@ -56,11 +56,11 @@ def step(kind, p, q, h, c):
 
 @helper
 def step_backward(kind, p, q, h, c, dh, dc, dp, dq):
-    """Apply the chain rule through `step`, whose gates are computed again; h and c: before the
-    step.
+    """Apply the chain rule to `step`. The gates are computed again from h and c before the step.
 
-    dh and dc hold the gradients of the state after the step, then those of the state before it,
-    except for the part that reaches h through q. σ' = σ (1 - σ), tanh' = 1 - tanh².
+    Before the call, dh and dc are the gradients of the state after the step. After the call, they
+    are the gradients of the state before the step, without the part that reaches h through q. σ' =
+    σ (1 - σ), tanh' = 1 - tanh².
     """
     H = len(h)
     for u in range(H):
@@ -97,7 +97,7 @@ def step_backward(kind, p, q, h, c, dh, dc, dp, dq):
 
 @jit
 def forward(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """All states y, the last h and c, and for the backward pass p, q, h and c before each step."""
+    """Return all states y, the last h and c, and p, q, h and c before each step for `backward`."""
     (B, T, D), (J, H) = x.shape, w_hh.shape
     y, h, c = np.zeros((B, T, H), x.dtype), h0.copy(), c0.copy()
     p, q = np.zeros((B, T, J), x.dtype), np.zeros((B, T, J), x.dtype)
@@ -119,7 +119,7 @@ def forward(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 
 @jit
 def backward(kind, gy, gh, gc, residuals, x, w_ih, w_hh, lengths, reverse):
-    """The steps in reverse order; gh and gc are the gradients of the last state."""
+    """Apply `step_backward` to all steps in reverse order. gh and gc belong to the last state."""
     B, D, (J, H) = len(x), x.shape[2], w_hh.shape
     p, q, all_h, all_c = residuals
     dx, dh, dc = np.zeros_like(x), gh.copy(), gc.copy()
@@ -148,9 +148,7 @@ def backward(kind, gy, gh, gc, residuals, x, w_ih, w_hh, lengths, reverse):
 
 
 def recurrent_loops(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """Return y, last h and, for an LSTM, last c, in one row of memory, and the arrays for the
-    backward pass.
-    """
+    """Return y, last h and (LSTM) last c as one row, and the arrays for the backward pass."""
     c0 = c0[:, : w_hh.shape[1] if kind == LSTM else 0]
     arrays = [np.require(a, None, ["C", "W"]) for a in (x, h0, c0, w_ih, w_hh, b_ih, b_hh)]
     y, h, c, residuals = forward(kind, *arrays, lengths, reverse)
@@ -158,14 +156,14 @@ def recurrent_loops(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 
 
 def recurrent_loops_backward(kind, g, residuals, needs_x, x, w_ih, w_hh, lengths, reverse):
-    """dx, dh0, dc0, dW_ih, dW_hh, db_ih, db_hh; dx even if it is not needed."""
+    """Return dx (even if it is not needed), dh0, dc0, dW_ih, dW_hh, db_ih, db_hh."""
     arrays = [np.require(a, None, ["C", "W"]) for a in (x, w_ih, w_hh)]
     parts = parts_of(np.require(g, None, ["C", "W"]), x, w_hh.shape[1], 1 + (kind == LSTM))
     return backward(kind, *parts, residuals, *arrays, lengths, reverse)
 
 
 def parts_of(row, x, H, states):
-    """The views y, h, c (or nothing in its place) of a result in one row of memory."""
+    """Return the views y, h and c of a result that is one row of memory."""
     B, T, _ = x.shape
     y, h = row[: B * T * H].reshape(B, T, H), row[B * T * H : B * (T + 1) * H].reshape(B, H)
     return y, h, row[B * (T + 1) * H :].reshape(B, H if states > 1 else 0)

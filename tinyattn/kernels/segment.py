@@ -1,11 +1,12 @@
-"""Segments as loops: row e of `values` belongs to segment ids_e; the rows of a segment become one.
+"""Reductions over segments as loops, where row e of `values` belongs to segment ids_e.
 
     y_n = □_{e: ids_e = n} values_e                         □ = Σ, max, Π;   min = -max(-values)
     a_e = exp(values_e) / Σ_{e': ids_e' = ids_e} exp(values_e')              softmax
 
-Messages that arrive at the points of a graph are such rows: e counts edges, n receivers, c
-features. values [E, C], ids [E] from 0 to N - 1, y [N, C], a [E, C]. An empty segment gives 0, for
-the product 1. A gradient dL/dvalues is called dx; g is the gradient of the result.
+For example, the rows are messages in a graph, and a segment consists of all messages to one node.
+The index e runs over edges, n over receivers, c over features. The shapes are values [E, C], ids
+[E] with numbers from 0 to N - 1, y [N, C] and a [E, C]. The result for an empty segment is 0, or 1
+for the product. A gradient dL/dvalues is called dx, and g is the gradient of the result.
 """
 
 import math
@@ -19,7 +20,7 @@ from tinyattn.kernels import jit
 
 @jit
 def segment_sum(y, values, ids):
-    """y_n += values_e for all e with ids_e = n; y holds 0 or what is to be added to."""
+    """Add values_e to y_n for all e with ids_e = n."""
     for e in range(len(ids)):
         for c in range(y.shape[1]):
             y[ids[e], c] += values[e, c]
@@ -27,7 +28,7 @@ def segment_sum(y, values, ids):
 
 @jit
 def segment_sum_backward(g, ids):
-    """dx_e = g_n with n = ids_e"""
+    """Return dx_e = g_n with n = ids_e."""
     dx = np.empty((len(ids), g.shape[1]), g.dtype)
     for e in range(len(ids)):
         for c in range(g.shape[1]):
@@ -40,7 +41,7 @@ def segment_sum_backward(g, ids):
 
 @jit
 def largest(values, ids, N):
-    """y_n = max_e values_e"""
+    """Return y_n = max_e values_e."""
     y, filled = np.full((N, values.shape[1]), -np.inf, values.dtype), np.zeros(N, np.bool_)
     for e in range(len(ids)):
         filled[ids[e]] = True
@@ -56,7 +57,7 @@ def largest(values, ids, N):
 
 @jit
 def largest_backward(g, y, values, ids):
-    """dx_e = g_n / t if values_e is the largest y_n, which t rows reach; else 0."""
+    """Return dx_e = g_n / t if row e is one of the t rows with values_e = y_n, and 0 otherwise."""
     dx, tied = np.zeros_like(values), np.zeros_like(y)
     for e in range(len(ids)):
         for c in range(y.shape[1]):
@@ -73,7 +74,7 @@ def largest_backward(g, y, values, ids):
 
 @jit
 def product(values, ids, N):
-    """y_n = Π_e values_e"""
+    """Return y_n = Π_e values_e."""
     y = np.ones((N, values.shape[1]), values.dtype)
     for e in range(len(ids)):
         for c in range(y.shape[1]):
@@ -83,7 +84,7 @@ def product(values, ids, N):
 
 @jit
 def product_backward(g, values, ids):
-    """dx_e = g_n Π values_e' over all other rows e' of its segment; without a division by 0."""
+    """Return dx_e = g_n Π values_e' over the other rows e' of its segment, without a division."""
     dx = np.empty_like(values)
     for e in range(len(ids)):
         for c in range(g.shape[1]):
@@ -99,9 +100,9 @@ def product_backward(g, values, ids):
 
 @jit
 def softmax(values, ids, N):
-    """a_e = exp(values_e - top_n) / Σ_e' exp(values_e' - top_n); the largest, top_n, cancels.
+    """Return a_e = exp(values_e - top_n) / Σ_e' exp(values_e' - top_n) with the maximum top_n.
 
-    0 where all of a segment are -inf.
+    The maximum cancels, but avoids an overflow. If all values of a segment are -inf, a_e is 0.
     """
     a, top = np.empty_like(values), largest(values, ids, N)
     total = np.zeros_like(top)
@@ -119,7 +120,7 @@ def softmax(values, ids, N):
 
 @jit
 def softmax_backward(g, a, ids, N):
-    """dx_e = a_e (g_e - Σ_e' a_e' g_e')"""
+    """Return dx_e = a_e (g_e - Σ_e' a_e' g_e')."""
     dx, mean = np.empty_like(a), np.zeros((N, a.shape[1]), a.dtype)
     for e in range(len(ids)):
         for c in range(a.shape[1]):

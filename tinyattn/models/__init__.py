@@ -1,4 +1,4 @@
-"""Published architectures, one file each, composed of the layers."""
+"""Published architectures, one in each file, composed of the layers in `tinyattn.nn`."""
 
 from tinyattn.engine import torch_hints
 from tinyattn.models.astromer import (

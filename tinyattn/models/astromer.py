@@ -1,7 +1,7 @@
 """Astromer: a transformer for light curves, pre-trained by predicting hidden magnitudes.
 
 The body is `Astromer`. `MaskedMagnitudes` adds a head for pre-training, and `StarClassifier` adds a
-head for classification. Sources: Donoso-Oliva et al. 2023 (A&A 670, A54, arXiv:2205.01677); slides
+head for classification. Sources: Donoso-Oliva et al. 2023 (A&A 670, A54, arXiv:2205.01677), slides
 H14, H15.
 """
 
@@ -22,8 +22,8 @@ from tinyattn.nn.validation import check_sizes
 def time_encoding(times, d, shortest, longest):
     """Return the sinusoidal encoding of times, p[…, 2i] = sin ω_i t and p[…, 2i+1] = cos ω_i t.
 
-    The d/2 periods 2π/ω_i run from the shortest to the longest, each longer than the one before by
-    the same factor. The sinusoids of a sentence are the same with t = 0, 1, 2, …
+    The d/2 periods 2π/ω_i form a geometric sequence from the shortest to the longest. With t = 0,
+    1, 2, …, these are the sinusoidal encodings of the positions in a sentence.
 
     Args:
         times      times [...]
@@ -49,10 +49,10 @@ class Astromer(nn.Module):
     It is called with (times, magnitudes, keep=None, visible=None). Since means are subtracted,
     neither the distance of the star nor the date of the first night matters, and the order of the
     observations matters only through their times. The default periods of the encoding, 2π to 2000π
-    days, are about the same as in the paper. There are two differences. Here, attention and
-    feed-forward networks have residual sums with the norms first, as in other transformers, while
-    the published code has no such sums. And here, attention to hidden observations is zero, while
-    there it is only weaker.
+    days, are about the same as in the paper. There are two differences from the published code.
+    First, attention and feed-forward networks have residual connections with the norm first
+    (pre-norm), as in other transformers, while the published code has no residual connections.
+    Second, attention to hidden observations is zero, while in the published code it is only weaker.
 
     Args:
         d_model           number of features
@@ -105,11 +105,11 @@ class Astromer(nn.Module):
         Args:
             times        times [B, T] in days, in any order and not evenly spaced
             magnitudes   magnitudes [B, T]
-            keep         bool [B, T], True for observations, False for padding; None: all are
+            keep         bool [B, T], True for observations, False for padding. If None, all are
                          observations
-            visible      bool [B, T], False where the magnitude is hidden; None: all are visible. A
-                         hidden magnitude is not used. The observation attends to the visible ones,
-                         but no other one attends to it
+            visible      bool [B, T], False where the magnitude is hidden. If None, all are visible.
+                         A hidden magnitude is not used. Its observation attends to the visible
+                         observations, but no observation attends to it
 
         Raises:
             ValueError: the shapes differ
@@ -143,7 +143,8 @@ class Astromer(nn.Module):
 
 
 def mean_of(x, mask):
-    """Return the mean of the chosen numbers of each row [B, 1], or 0 where none is chosen.
+    """Return the mean of the chosen numbers in each row [B, 1], or 0 for a row without chosen
+    numbers.
 
     Args:
         x      numbers [B, T]
@@ -177,11 +178,12 @@ def _check_light_curves(times, magnitudes, keep, visible):
 
 
 class MaskedMagnitudes(nn.Module):
-    """A head that predicts the magnitude at each observation.
+    """A head that predicts the magnitude of each observation.
 
         y = w·x + b + mean of the visible magnitudes
 
-    The body is trained with it, and the loss is the mean over the observations to predict:
+    The body is pre-trained together with this head. The loss is computed only on the observations
+    that the model must predict:
 
         task = hide_magnitudes(magnitudes, rng=0)
         y = model(times, task.magnitudes, visible=task.visible)
@@ -246,15 +248,15 @@ class Hidden(NamedTuple):
 
 
 def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
-    """Hide magnitudes of light curves, for the pre-training.
+    """Hide random magnitudes of light curves for pre-training.
 
-    The model must predict a fraction of the observations. Of these, 60% are hidden, 20% get the
-    magnitude of another observation of the curve, and 20% stay as they are, so the model cannot
-    rely on its input.
+    The model must predict a randomly chosen fraction of the observations. Of the chosen magnitudes,
+    60% are hidden, 20% are replaced by the magnitude of a random observation of the same curve, and
+    20% are unchanged. Therefore, the model cannot assume that a visible magnitude is correct.
 
     Args:
         magnitudes   magnitudes [B, T]
-        keep         bool [B, T], True for observations; None: all are observations
+        keep         bool [B, T], True for observations. If None, all are observations
         share        fraction of the observations that the model must predict
         rng          seed or numpy.random.Generator
 

@@ -1,7 +1,7 @@
 """BERT: an encoder that attends in both directions, pre-trained by predicting hidden words.
 
 The body is `BERT`. `MaskedWords` adds a head for pre-training, and `Classifier` adds a head for
-classification. Sources: Devlin et al. 2019; slides H05, H07, H08, H09.
+classification. Sources: Devlin et al. 2019, slides H05, H07, H08, H09.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ class BERT(nn.Module):
         x ← norm(x + Attention(x)),  x ← norm(x + W₂ gelu(W₁ x))      num_layers times
 
     Weights start normal with standard deviation 0.02 √(768/d_model), which is BERT's 0.02 at 768.
-    `BERT.from_huggingface` takes the weights of a model of the Transformers library.
+    `BERT.from_huggingface` builds a model from weights of the Transformers library.
 
     Args:
         vocab_size        number of tokens
@@ -32,9 +32,10 @@ class BERT(nn.Module):
         num_heads         number of heads, which divides d_model
         num_layers        number of layers
         max_len           number of positions
-        num_types         number of token types; the type tells which of two sentences a token
+        num_types         number of token types. The type says which of two sentences a token
                           belongs to
-        dim_feedforward   number of hidden features of the feed-forward networks; None: 4 d_model
+        dim_feedforward   number of hidden features of the feed-forward networks. If None, it is 4
+                          d_model
         dropout           probability with which a number becomes 0 in training
         layer_norm_eps    ε of the norms
         rng               seed or numpy.random.Generator for the initial values
@@ -88,8 +89,8 @@ class BERT(nn.Module):
 
         Args:
             ids     tokens [B, T], integers
-            types   type of each token [B, T]; None: 0
-            keep    bool [B, T], True for tokens, False for padding; None: all are tokens
+            types   type of each token [B, T]. If None, all types are 0
+            keep    bool [B, T], True for tokens, False for padding. If None, all are tokens
 
         Raises:
             ValueError: ids are not [B, T] with T up to max_len, or keep does not fit
@@ -101,19 +102,19 @@ class BERT(nn.Module):
 
         Args:
             ids     tokens [B, T]
-            types   type of each token [B, T]; None: 0
+            types   type of each token [B, T]. If None, all types are 0
         """
         ids = np.asarray(to_array(ids))
         if ids.ndim != 2 or ids.shape[1] > self.max_len:
             raise ValueError(
                 f"BERT: ids must be [B, T] with T <= {self.max_len}, got shape {ids.shape}"
             )
-        # these broadcast to all sequences and positions
+        # one zero, which broadcasts to all sequences and positions
         types = np.zeros((1, 1), np.int64) if types is None else types
         return self.dropout(self.norm(self.positions(self.embedding(ids) + self.types(types))))
 
     def pooled(self, hidden):
-        """Return tanh(h_0 Wᵀ + b): a vector for the whole text from its first token, [B, d_model].
+        """Return a vector for the whole text from its first token, tanh(h_0 Wᵀ + b) [B, d_model].
 
         Args:
             hidden   output of `forward` [B, T, d_model]
@@ -121,13 +122,13 @@ class BERT(nn.Module):
         return np.tanh(self.pooler(hidden[:, 0]))
 
     def sentence_vectors(self, ids, keep=None, compiled=True):
-        """Return the mean vector over the tokens, scaled to length 1.
+        """Return the mean of the token vectors of each text, scaled to length 1.
 
-        For two results x and y, x @ y.T therefore contains the cosine similarities.
+        Because of the scaling, x @ y.T contains the cosine similarities of two results x and y.
 
         Args:
             ids        tokens [B, T]
-            keep       bool [B, T], True for tokens; None: all are tokens
+            keep       bool [B, T], True for tokens. If None, all are tokens
             compiled   True: run the compiled model, as in `GPT.generate`
 
         Returns:
@@ -153,7 +154,7 @@ class BERT(nn.Module):
 
     @classmethod
     def from_huggingface(cls, state, num_heads, layer_norm_eps=1e-12, assign=False):
-        """Return the model with a state dict of BertModel in the Transformers library.
+        """Build a model from the state dict of a BertModel of the Transformers library.
 
         Args:
             state            the state dict, from which the sizes are read
@@ -199,8 +200,8 @@ def padding_mask(ids, keep):
 class MaskedWords(nn.Module):
     """A head that predicts the token at each position, [B, T, V].
 
-    Its last map is the transposed embedding. To train the body, hide some tokens of its input and
-    compute the loss of these tokens only:
+    The last linear map is the transposed embedding matrix. To pre-train the body, hide some of the
+    input tokens and compute the loss on these tokens only:
 
         inputs, targets = mask_tokens(ids, mask_id, vocab_size, rng=0)
         loss = F.cross_entropy(model(inputs).reshape((-1, vocab_size)), targets.ravel())
@@ -261,16 +262,17 @@ class Classifier(nn.Module):
 def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     """Return (inputs, targets) of masked language modelling.
 
-    A fraction of the tokens is chosen. Of these, 80% become mask_id, 10% another token, and 10%
-    stay, so that the model cannot rely on seeing the mask. The targets are the tokens at the chosen
-    positions and -100 elsewhere, which `F.cross_entropy` skips.
+    A fraction of the tokens is chosen at random. Of the chosen tokens, 80% are replaced by mask_id,
+    10% by a random token, and 10% are unchanged, so the model cannot rely on seeing the mask. The
+    targets are the original tokens at the chosen positions and -100 at all others, which
+    `F.cross_entropy` skips.
 
     Args:
         ids          tokens [B, T]
         mask_id      token that replaces hidden ones
         vocab_size   number of tokens
         special      tokens that are never chosen, such as padding
-        share        fraction of the tokens that is chosen
+        share        fraction of the tokens that are chosen
         rng          seed or numpy.random.Generator
 
     Raises:
@@ -309,14 +311,14 @@ NAMES = {
 
 
 def rename_hf_key(name):
-    """Return the name that a parameter of the Transformers library has here."""
+    """Translate the name of a parameter of the Transformers library into its name in `BERT`."""
     for theirs, ours in NAMES.items():
         name = name.replace(theirs, ours)
     return name
 
 
 def stacked(state):
-    """Return the state with queries, keys and values as one matrix, as in MultiheadAttention."""
+    """Stack queries, keys and values of a state dict in one matrix, as in MultiheadAttention."""
     found = {}
     for name, array in state.items():
         for kind in ("weight", "bias"):

@@ -1,13 +1,13 @@
 """Image captioning: a network describes the regions of an image, and an LSTM writes words.
 
 `Captioner` weighs the regions again for every word (soft attention), and `FixedCaptioner` has one
-vector for the whole image. Regions, embedding, LSTM cell, head and search are the same in both.
-Read `Attend` first, then `Captioner`.
+vector for the whole image. Both have the same regions, embedding, LSTM cell, head and search. Read
+`Attend` first, then `Captioner`.
 
 Letters: B images, R regions with D features each, H features of the LSTM's state, T words of a
 caption, V words of the vocabulary.
 
-Source: Xu et al. 2015 "Show, Attend and Tell", Vinyals et al. 2015 "Show and Tell"; slides
+Source: Xu et al. 2015 "Show, Attend and Tell", Vinyals et al. 2015 "Show and Tell", slides
 KB08-KB13.
 """
 
@@ -30,22 +30,22 @@ from tinyattn.nn.validation import check_sizes
 
 
 class Regions(nn.Module):
-    """Convolutions that describe the regions of an image.
+    """A stack of convolutions that computes features of the regions of an image.
 
         z = places + relu(conv(... relu(conv(1 - images))))
 
-    Each convolution is 3 by 3 and moves by 2 pixels, so L of them make regions of 2^L by 2^L
-    pixels, in reading order. The features of a region depend on some pixels of its neighbours, too.
-    A learned vector is added for the position of each region, because attention does not use their
-    order. Pixels are inverted, so that white (1) becomes 0.
+    Each 3 by 3 convolution has stride 2, so L convolutions divide the image into regions of 2^L by
+    2^L pixels, which come in reading order. The features of a region also depend on some pixels of
+    neighbouring regions. Because attention ignores the order of the regions, a learned vector is
+    added for the position of each. Pixels are inverted, so that white (1) becomes 0.
 
     Args:
         channels   number of channels of an image, 3 for RGB
-        widths     numbers of channels after each convolution; the last one is D
+        widths     numbers of channels after each convolution, of which the last is D
         count      number R of regions
         rng        seed or numpy.random.Generator for the initial values
 
-    Source: Xu et al. 2015 (regions of a CNN); slide KB08.
+    Source: Xu et al. 2015 (regions of a CNN), slide KB08.
     """
 
     def __init__(self, channels, widths, count, rng=None):
@@ -62,7 +62,7 @@ class Regions(nn.Module):
         self.places = normal_parameter((count, self.size), 0.3, rng)
 
     def forward(self, images):
-        """Describe the regions.
+        """Compute the features of the regions.
 
         Args:
             images   [B, height, width, channels] with values in 0..1
@@ -82,10 +82,11 @@ class Regions(nn.Module):
 
 
 class CaptionerCells(nn.Module):
-    """An MLP that describes the cells of a grid, z_j = places_j + W₂ relu(W₁ (1 - cell_j)).
+    """An MLP for the cells of a grid, z_j = places_j + W₂ relu(W₁ (1 - cell_j)).
 
-    All cells share the MLP. The features of a cell depend on its own pixels only, so its attention
-    weight shows how much these pixels were used. Positions and inverted pixels are as in `Regions`.
+    All cells share the MLP. The features of a cell depend only on the pixels of this cell, so its
+    attention weight shows how much these pixels were used. Position vectors are added and pixels
+    are inverted as in `Regions`.
 
     Args:
         channels   number of channels of an image, 3 for RGB
@@ -104,7 +105,7 @@ class CaptionerCells(nn.Module):
         self.places = normal_parameter((count, size), 0.3, rng)
 
     def forward(self, images):
-        """Describe the cells, row by row.
+        """Compute the features of the cells, row by row.
 
         Args:
             images   [B, height, width, channels] with values in 0..1
@@ -139,7 +140,7 @@ def _images(name, images):
 
 
 def _placed(name, z, places):
-    """Add places [R, D] to z [B, R, D]."""
+    """Add the position vectors `places` [R, D] to z [B, R, D]."""
     if z.shape[1] != len(places):
         raise ValueError(
             f"{name}: the images have {z.shape[1]} regions, expected {len(places)}. Create {name} "
@@ -149,7 +150,7 @@ def _placed(name, z, places):
 
 
 class AdditiveScore(nn.Module):
-    """An additive score, e_j = tanh(h W + b + z_j U) · v.
+    """The additive attention score, e_j = tanh(h W + b + z_j U) · v.
 
     Args:
         state      number H of features of the state h
@@ -157,7 +158,7 @@ class AdditiveScore(nn.Module):
         size       width K of the hidden layer
         rng        seed or numpy.random.Generator for the initial values
 
-    Source: Bahdanau et al. 2014, Xu et al. 2015; slide KB10.
+    Source: Bahdanau et al. 2014, Xu et al. 2015, slide KB10.
     """
 
     def __init__(self, state, features, size, rng=None):
@@ -176,12 +177,12 @@ class AdditiveScore(nn.Module):
         return self.from_region(z)
 
     def forward(self, h, z, keys=None):
-        """Compare the state with every region.
+        """Return the score of every region for the given state.
 
         Args:
             h      state [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)` [B, R, K], if already computed; None: it is computed here
+            keys   `keys(z)` [B, R, K], if already computed. If None, they are computed in this call
 
         Returns:
             e [B, R]
@@ -191,7 +192,7 @@ class AdditiveScore(nn.Module):
 
 
 class DotScore(nn.Module):
-    """A scaled dot product of query and key, e_j = (h W) · (z_j U) / √K.
+    """The scaled dot-product attention score, e_j = (h W) · (z_j U) / √K.
 
     Args:
         state      number H of features of the state h
@@ -199,7 +200,7 @@ class DotScore(nn.Module):
         size       number K of features of query and key
         rng        seed or numpy.random.Generator for the initial values
 
-    Source: Vaswani et al. 2017; slide KB10.
+    Source: Vaswani et al. 2017, slide KB10.
     """
 
     def __init__(self, state, features, size, rng=None):
@@ -218,12 +219,12 @@ class DotScore(nn.Module):
         return self.from_region(z)
 
     def forward(self, h, z, keys=None):
-        """Compare the state with every region.
+        """Return the score of every region for the given state.
 
         Args:
             h      state [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)` [B, R, K], if already computed; None: it is computed here
+            keys   `keys(z)` [B, R, K], if already computed. If None, they are computed in this call
 
         Returns:
             e [B, R]
@@ -233,7 +234,7 @@ class DotScore(nn.Module):
 
 
 class SigmoidGate(nn.Module):
-    """A sigmoid of each score, a_j = σ(e_j), so the weights need not sum to 1.
+    """A sigmoid of each score, a_j = σ(e_j), with which the weights need not sum to 1.
 
     Source: slide KB10.
     """
@@ -244,7 +245,7 @@ class SigmoidGate(nn.Module):
 
 
 class Softmax(nn.Module):
-    """A softmax over the regions, a = softmax(e), so the weights sum to 1."""
+    """A softmax over the regions, a = softmax(e), with which the weights sum to 1."""
 
     def forward(self, scores):
         """Turn scores into weights: scores [B, R] → a [B, R]."""
@@ -259,10 +260,10 @@ class Attend(nn.Module):
 
     Args:
         score     a module (h [B, H], z [B, R, D]) → e [B, R], such as `AdditiveScore`. If it has a
-                  method `keys(z)`, it receives the result as a third argument
-        weights   a module e [B, R] → a [B, R], such as `SigmoidGate`; None: `Softmax`
+                  method `keys(z)`, its result is passed as a third argument
+        weights   a module e [B, R] → a [B, R], such as `SigmoidGate`. If None, it is a `Softmax`
 
-    Source: Bahdanau et al. 2014, Xu et al. 2015; slides KB09, KB10, KB13.
+    Source: Bahdanau et al. 2014, Xu et al. 2015, slides KB09, KB10, KB13.
     """
 
     def __init__(self, score, weights=None):
@@ -277,12 +278,12 @@ class Attend(nn.Module):
         return self.score.keys(z) if hasattr(self.score, "keys") else None
 
     def forward(self, h, z, keys=None):
-        """Attend to the regions.
+        """Return the context, the weighted mean of the regions, and the weights.
 
         Args:
-            h      state before the word [B, H]
+            h      state of the LSTM before the word [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)`, if already computed; None: the score computes it
+            keys   `keys(z)`, if already computed. If None, the score computes them
 
         Returns:
             (context c [B, D], weights a [B, R])
@@ -296,8 +297,9 @@ class Caption(NamedTuple):
     """A caption that a captioner wrote.
 
     Attributes:
-        tokens            token ids [T], with the END token if it was written
-        attention         weights [T, R] before each word, or None without attention
+        tokens            token ids [T], including the END token if the caption has one
+        attention         weights [T, R] of the regions before each word, or None for a captioner
+                          without attention
         log_probability   sum of the log probabilities of its tokens
     """
 
@@ -317,9 +319,9 @@ class _Captioner(nn.Module):
         self.head = nn.Linear(d_state + context, vocab_size, rng=rng)
 
     def forward(self, images, tokens):
-        """Predict the word after each given word (teacher forcing).
+        """Predict the word that follows each word of the true captions (teacher forcing).
 
-        The decoder receives the true previous word, not its own prediction.
+        The input of the decoder is the true previous word instead of its prediction.
 
         Args:
             images   [B, height, width, channels]
@@ -340,7 +342,7 @@ class _Captioner(nn.Module):
         return self.head(y), maps
 
     def step(self, word, memory, state):
-        """Predict the next word after one more word.
+        """Read one word, and predict the next.
 
         Args:
             word     vector of the word [B, d_word]
@@ -354,7 +356,7 @@ class _Captioner(nn.Module):
         return self.head(y), state, a
 
     def loss(self, images, tokens, pad=0, penalty=0.0):
-        """Return the mean cross-entropy over the N words, -1/N Σ log p(word).
+        """Return the mean cross-entropy over the N words of all captions, -1/N Σ log p(word).
 
         The penalty adds λ/(B R) Σ_bj (1 - Σ_t a_btj)² (doubly stochastic attention), which is small
         if every region receives a total weight of about 1 during a caption.
@@ -362,14 +364,15 @@ class _Captioner(nn.Module):
         Args:
             images    [B, height, width, channels]
             tokens    captions [B, T + 1] from START to END, then `pad`
-            pad       token that pads short captions and does not count
-            penalty   λ; 0: no penalty
+            pad       token that pads short captions and is excluded from the loss
+            penalty   factor λ of the penalty, where 0 means no penalty
 
         Returns:
             the loss, a Tensor of shape ()
 
         Raises:
-            ValueError: tokens has other axes or no word, or there is a penalty without attention
+            ValueError: tokens is not [B, T + 1] with at least one word, or a captioner without
+                attention is given a penalty
 
         Source: Xu et al. 2015, eq. 14.
         """
@@ -399,7 +402,7 @@ class _Captioner(nn.Module):
             images           [B, height, width, channels]
             start            token id before the first word
             stop             token id that ends a caption
-            beams            number of partial captions that are kept; 1: greedy decoding
+            beams            number of partial captions that are kept, where 1 means greedy decoding
             max_len          largest number of tokens of a caption
             length_penalty   exponent that favours long captions, as in `decoding.beam_search`
 
@@ -427,7 +430,7 @@ class _Captioner(nn.Module):
         return [Caption(b.tokens, a, b.log_probability) for b, a in zip(best, maps, strict=True)]
 
     def _maps(self, images, written, start):
-        """Return the attention weights while each caption is written, cut to its length."""
+        """Return the attention weights [T, R] before each of the T words of each caption."""
         longest = max((len(w) for w in written), default=0)
         tokens = np.zeros((len(written), max(longest, 1)), np.int64)
         tokens[:, 0] = start
@@ -440,25 +443,26 @@ class _Captioner(nn.Module):
 
 
 class Captioner(_Captioner):
-    """A captioner with a new context for every word (soft attention).
+    """A captioner with soft attention, which computes a new context vector for every word.
 
         e_tj = score(h_{t-1}, z_j),   a_t = softmax(e_t),   c_t = Σ_j a_tj z_j
         h_t = LSTM([E[w_{t-1}], c_t], h_{t-1}),   logits = head([h_t, c_t])
 
-    The first state is tanh of a linear layer on the mean region. Xu et al. write y for words and i
-    for regions.
+    The first state is tanh of a linear layer on the mean region. In the paper, y denotes words and
+    i denotes regions.
 
     Args:
         regions      a module images → z [B, R, D] with its D as `.size`, such as `CaptionerCells`
         vocab_size   number V of words
         d_word       number of features of a word's vector
         d_state      number H of features of the LSTM's state
-        attend       a module (h, z) → (c [B, D], a [B, R]); None: `Attend(AdditiveScore(...))`. If
-                     it has a method `keys(z)`, the keys are computed once for each image: (h, z,
-                     keys) → (c, a)
+        attend       a module (h, z) → (c [B, D], a [B, R]). If None, it is
+                     `Attend(AdditiveScore(...))`. If the module has a method `keys(z)`, the keys
+                     are computed once for each image, and the module is called as (h, z, keys) →
+                     (c, a)
         rng          seed or numpy.random.Generator for the initial values
 
-    Source: Xu et al. 2015; slides KB09, KB10.
+    Source: Xu et al. 2015, slides KB09, KB10.
     """
 
     def __init__(self, regions, vocab_size, d_word=32, d_state=64, attend=None, rng=None):
@@ -469,7 +473,7 @@ class Captioner(_Captioner):
         self.first_h, self.first_c = nn.Linear(d, d_state, rng=rng), nn.Linear(d, d_state, rng=rng)
 
     def start(self, images):
-        """Describe the images and return the first state.
+        """Return the features of the images and the first state of the LSTM.
 
         Args:
             images   [B, height, width, channels]
@@ -503,7 +507,7 @@ class Captioner(_Captioner):
         return np.stack(features, axis=1), np.stack(maps, axis=1)
 
     def advance(self, word, memory, state):
-        """Attend to the regions, and read one more word.
+        """Attend to the regions, and update the state with one word.
 
         Args:
             word     vector of the word [B, d_word]
@@ -523,9 +527,9 @@ class FixedCaptioner(_Captioner):
 
         c = f_w(z_1, ..., z_R) [B, context],   h_t = LSTM([E[w_{t-1}], c], h_{t-1})
 
-    f_w is an MLP with one hidden layer on all regions concatenated, with tanh at the end. The first
-    state is zero. Vinyals et al. give the image to the decoder once, before the first word. Here c
-    is an input at every word, so the state need not store the image.
+    The regions are concatenated, and f_w is an MLP with one hidden layer and tanh at the end. The
+    first state is zero. In the paper, the decoder receives the image once, before the first word.
+    In this class, c is an input at every word, so the state need not store the image.
 
     Args:
         regions      a module images → z [B, R, D] with its D as `.size`, such as `CaptionerCells`
@@ -534,11 +538,11 @@ class FixedCaptioner(_Captioner):
         context      length of c
         d_word       number of features of a word's vector
         d_state      number H of features of the LSTM's state
-        hidden       width of the hidden layer of f_w; None: R·D, the number of features of all
-                     regions, so that only c can be a bottleneck
+        hidden       width of the hidden layer of f_w. If None, it is R·D, the number of features of
+                     all regions, so that only c can be a bottleneck
         rng          seed or numpy.random.Generator for the initial values
 
-    Source: Vinyals et al. 2015; slide KB08.
+    Source: Vinyals et al. 2015, slide KB08.
     """
 
     def __init__(
@@ -563,7 +567,7 @@ class FixedCaptioner(_Captioner):
         )
 
     def start(self, images):
-        """Compress each image into one vector, and begin with a state of zeros.
+        """Return one context vector for each image, and a state of zeros.
 
         Args:
             images   [B, height, width, channels]
@@ -577,10 +581,10 @@ class FixedCaptioner(_Captioner):
         return c, (zeros, zeros)
 
     def read(self, words, c, state):
-        """Read captions, with the same context at every word.
+        """Read whole captions, with the same context at every word.
 
-        No input depends on a state, so the LSTM processes the whole caption in one call. Only a
-        cell whose `forward` was changed is called word by word.
+        The inputs do not depend on the states, so the LSTM processes the whole caption in one call.
+        Only if the `forward` of the cell was changed is the cell called word by word.
 
         Args:
             words   vectors of the words [B, T, d_word]
@@ -602,7 +606,7 @@ class FixedCaptioner(_Captioner):
         return np.concatenate([h, c], axis=2), None
 
     def advance(self, word, c, state):
-        """Read one more word.
+        """Update the state with one word.
 
         Args:
             word    vector of the word [B, d_word]

@@ -1,12 +1,12 @@
 """Sampling, greedy decoding and beam search for every language model.
 
-All of them call the model once for each token, through a function
+All of these algorithms call the model once for each new token, through a function
 
     step(tokens [N] int, state) -> (logits [N, V], state)
 
-The logits predict the token that follows. The state is the model's memory: arrays in tuples, lists
-or dicts, with the N sequences on axis 0 (or an object with a method `rows(index)`, such as
-`nn.KeyValueCache`), so that indexing can copy, drop and reorder sequences.
+The logits predict the token that follows. The state is the model's memory, which consists of arrays
+in tuples, lists or dicts. The N sequences are on axis 0, so that indexing can copy, drop and
+reorder them. An object with a method `rows(index)`, such as `nn.KeyValueCache`, is also allowed.
 
 Letters: B sequences, K beams, N rows of a call (B, or B·K in a beam search), V tokens of the
 vocabulary.
@@ -49,16 +49,16 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     """Return softmax(logits / temperature), restricted to the likeliest tokens, in float64.
 
     The temperature is applied first, then top_k, then top_p, and the remaining probabilities are
-    scaled to sum to 1. If tokens are equally likely, the lower index comes first, so top_k keeps
-    exactly k.
+    scaled to sum to 1. Among equally likely tokens, those with lower indices are preferred, so
+    top_k keeps exactly k tokens.
 
     Args:
         logits        scores [..., V]
-        temperature   divisor of the logits: a value below 1 sharpens the distribution, a value
+        temperature   divisor of the logits. A value below 1 sharpens the distribution, a value
                       above 1 flattens it, and 0 selects the largest logit
-        top_k         number of tokens that remain, the likeliest ones; None: all
-        top_p         total probability that the smallest set of remaining tokens must reach; None:
-                      all remain
+        top_k         number of the likeliest tokens to keep. If None, all are kept
+        top_p         total probability p. The smallest set of the likeliest tokens with a total of
+                      at least p is kept. If None, all are kept
 
     Returns:
         [..., V]
@@ -88,7 +88,7 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
 
 
 def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
-    """Draw a token from `probabilities(...)` for each row.
+    """Draw a random token from `probabilities(...)` for each row of logits.
 
     Args:
         logits        scores [..., V]
@@ -135,15 +135,15 @@ def _check_logits(z, temperature, top_k, top_p):
 def decode(
     step, state, start, stop=None, max_len=50, temperature=1.0, top_k=None, top_p=None, rng=None
 ):
-    """Draw tokens one by one until the stop token, and return a list of B arrays of new tokens.
+    """Draw random tokens one by one until the stop token, and return B arrays of new tokens.
 
     Args:
         step          function (tokens, state) -> (logits, state), as at the top of this file
-        state         initial state, with B rows
-        start         token before the first new one, or B tokens [B]
+        state         initial state of B sequences
+        start         token before the first new token, or B tokens [B]
         stop          token, or several tokens, that end a sequence and are not part of the answer
         max_len       largest number of new tokens
-        temperature   as in `probabilities`; 0 always takes the likeliest token
+        temperature   as in `probabilities`, where 0 always selects the likeliest token
         top_k         as in `probabilities`
         top_p         as in `probabilities`
         rng           seed or numpy.random.Generator
@@ -153,7 +153,7 @@ def decode(
 
 
 def decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, rng):
-    """Return tokens [B, T] of the T steps that were needed, and how many come before a stop [B]."""
+    """Return the tokens [B, T] of T steps, and the number of tokens before the stop token [B]."""
     tokens, rng = _start(start), generator(rng)
     ends, out = _stop(stop), np.empty((len(tokens), max_len), np.int64)
     length, t = np.full(len(tokens), max_len), 0
@@ -168,7 +168,7 @@ def decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, 
 
 
 def greedy(step, state, start, stop=None, max_len=50):
-    """Take the likeliest token at each step, and return a list of B arrays of new tokens.
+    """Take the likeliest token at each step, and return B arrays of new tokens.
 
     Args:
         step      as in `decode`
@@ -181,14 +181,15 @@ def greedy(step, state, start, stop=None, max_len=50):
 
 
 class Hypothesis(NamedTuple):
-    """One answer of a beam search.
+    """A sequence that a beam search found.
 
     Attributes:
-        tokens            new tokens, without the start and without the stop token
-        score             log_probability divided by the length penalty, by which the answers are
-                          ordered
-        log_probability   Σ log p of all its tokens, including the stop token
-        finished          whether it ended with a stop token instead of being cut at max_len
+        tokens            new tokens, without start and stop tokens
+        score             log_probability divided by the length penalty. Answers are sorted by this
+                          score
+        log_probability   sum of the log probabilities of all tokens, including the stop token
+        finished          True if the sequence ended with a stop token, False if it was cut at
+                          max_len
     """
 
     tokens: np.ndarray
@@ -198,24 +199,25 @@ class Hypothesis(NamedTuple):
 
 
 def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penalty=0.6):
-    """Follow the K likeliest partial sequences at the same time.
+    """Find likely sequences by extending the K likeliest partial sequences step by step.
 
         score(y) = Σ_t log p(y_t | y_<t) / ((5 + |y|) / 6)^length_penalty
 
-    At each step, the K likeliest continuations are examined. Those that end are answers, and the
-    likeliest K that do not end are followed further. A search ends when it has K answers, or when
-    no partial sequence can still beat its best answer. With one beam, it is `greedy`; with as many
-    beams as there are sequences, it is exhaustive.
+    At each step, those of the K likeliest continuations that end with a stop token become answers.
+    The K likeliest continuations that do not end are extended further. A search ends when it has K
+    answers, or when no partial sequence can still beat its best answer. With one beam, the search
+    is the same as `greedy`, and with one beam for each possible sequence, it is exhaustive.
 
     Args:
-        step             as in `decode`, called with B tokens at first and with B·K afterwards
-        state            initial state, with B rows
+        step             as in `decode`, called with B tokens in the first step and with B·K in
+                         later steps
+        state            initial state of B sequences
         start            as in `decode`
         stop             as in `decode`
         beams            number K of partial sequences
         max_len          largest number of new tokens
-        length_penalty   exponent of the length |y|, which includes the stop token; 0 compares plain
-                         probabilities, which favours short answers
+        length_penalty   exponent of the length |y|, which includes the stop token. With 0, plain
+                         probabilities are compared, which favours short answers
 
     Returns:
         a list of up to K answers (`Hypothesis`) for each start, the best first
@@ -263,8 +265,8 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
 
 
 class _Candidates:
-    """The K likeliest continuations in scores [B, K, V] that end, and the K likeliest that do
-    not.
+    """The ended ones among the K likeliest continuations in scores [B, K, V], and the K likeliest
+    continuations that do not end.
     """
 
     def __init__(self, scores, ends, K):
@@ -292,7 +294,7 @@ def _highest(scores, K):
 
 
 def _may_improve(answers, total, K, t, max_len, length_penalty):
-    """Return whether the search must continue. Log-probabilities can only fall."""
+    """Return whether the search can still find a better answer. Log-probabilities can only fall."""
     if len(answers) >= K or total.max() == -np.inf:
         return False
     longest = max_len if length_penalty > 0 else t + 1

@@ -26,9 +26,9 @@ def dense(d_in, d_out, rng):
 
 
 class PointFeatures(Module):
-    """Stacked EdgeConv layers, whose outputs are concatenated and mapped to y [N, embedding].
+    """A stack of EdgeConv layers. Their outputs are concatenated and mapped to y [N, embedding].
 
-    It returns y and the concatenated outputs [N, Σ widths].
+    The results are y and the concatenated outputs [N, Σ widths].
     """
 
     def __init__(self, in_features, k, widths, embedding, rng):
@@ -43,9 +43,11 @@ class PointFeatures(Module):
         self.embed = dense(sum(widths), embedding, rng)
 
     def forward(self, points, batch, places):
-        """Return (y [N, embedding], [N, Σ widths]);   points [N, in_features], batch [N] or None.
+        """Return (y [N, embedding], concatenated outputs [N, Σ widths]) for points [N,
+        in_features].
 
-        places(points, x) returns the positions in which a layer with input x finds its neighbours.
+        batch [N] is the cloud of each point, or None. places(points, x) returns the positions among
+        which a layer with input x searches for neighbours.
         """
         x, outputs = points, []
         for conv in self.convs:
@@ -56,7 +58,7 @@ class PointFeatures(Module):
 
 
 class _OnFeatures(Module):
-    """A network whose layers look for neighbours in their input features."""
+    """A network in which each layer searches for neighbours among its input features."""
 
     def places(self, points, x):
         """Return the positions among which a layer with input x [N, F] searches for neighbours.
@@ -68,10 +70,11 @@ class _OnFeatures(Module):
 
 
 class DGCNN(_OnFeatures):
-    """A classifier of point clouds: x [N, in_features] gives [B, classes].
+    """A classifier of point clouds, which maps x [N, in_features] to scores [B, classes].
 
-    Each layer finds its neighbours in its own input features. In a cloud with fewer than k points,
-    all points are neighbours. Override `places` to search for them among other positions.
+    In each layer, the neighbours of a point are the k points with the most similar input features.
+    In a cloud with fewer than k points, all points are neighbours. Override `places` to search for
+    neighbours among different positions.
 
     Args:
         in_features   number of features of a point
@@ -83,7 +86,7 @@ class DGCNN(_OnFeatures):
         dropout       probability with which a feature becomes 0 in the head, in training
         rng           seed or numpy.random.Generator for the initial values
 
-    Source: Wang et al. 2018, arXiv:1801.07829, fig. 3 (without the spatial transformer); slide K44.
+    Source: Wang et al. 2018, arXiv:1801.07829, fig. 3 (without the spatial transformer), slide K44.
     """
 
     def __init__(
@@ -119,7 +122,7 @@ class DGCNN(_OnFeatures):
 
         Args:
             x       points [N, in_features]
-            batch   cloud of each point [N]; None: a single cloud
+            batch   cloud of each point [N], or None for a single cloud
 
         Raises:
             ValueError: the shapes do not fit, there are no points, or a number is not finite
@@ -129,9 +132,9 @@ class DGCNN(_OnFeatures):
 
 
 class DGCNNSegmentation(_OnFeatures):
-    """A classifier of each point: x [N, in_features] gives [N, classes].
+    """A classifier of single points (segmentation), which maps x [N, in_features] to [N, classes].
 
-    A vector of the whole cloud is appended to the features of each point.
+    A vector that describes the whole cloud is appended to the features of each point.
 
     Args:
         in_features   number of features of a point
@@ -143,7 +146,7 @@ class DGCNNSegmentation(_OnFeatures):
         dropout       probability with which a feature becomes 0 in the head, in training
         rng           seed or numpy.random.Generator for the initial values
 
-    Source: Wang et al. 2018, fig. 3, lower branch; slide K44.
+    Source: Wang et al. 2018, fig. 3, lower branch, slide K44.
     """
 
     def __init__(
@@ -179,7 +182,7 @@ class DGCNNSegmentation(_OnFeatures):
 
         Args:
             x       points [N, in_features]
-            batch   cloud of each point [N]; None: a single cloud
+            batch   cloud of each point [N], or None for a single cloud
 
         Raises:
             ValueError: the shapes do not fit, there are no points, or a number is not finite

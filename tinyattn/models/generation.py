@@ -1,4 +1,4 @@
-"""Generation: a language model continues one or many prompts of any length, with a cache.
+"""Text generation: a language model continues one or more prompts of any length, with a cache.
 
 The model must have:
 
@@ -37,7 +37,7 @@ def generate(
     """Return the prompt and up to max_new_tokens further tokens, generated in evaluation mode.
 
     ids          one prompt [T], prompts [B, T], or a list of prompts of different length
-    temperature  0 always takes the likeliest token; temperature, top_k, top_p and rng are as in
+    temperature  0 always takes the likeliest token. temperature, top_k, top_p and rng are as in
                  `decoding.sample`
     cache        True: keep the keys and values of earlier tokens; False: recompute everything for
                  each token, with the same result
@@ -47,7 +47,8 @@ def generate(
 
     One prompt gives one array, and a list of prompts gives a list of arrays, without the stop
     token. Prompts [B, T] give an array [B, T + n], in which a row that has stopped is filled with
-    its stop token. Of more than model.max_len tokens, the model sees only the last max_len.
+    its stop token. If a sequence is longer than model.max_len, the model uses only its last max_len
+    tokens.
     """
     prompts = _prompts(ids)
     if max_new_tokens < 0:
@@ -73,16 +74,15 @@ def generate(
 
 
 def prefill(model, prompts, cache=True, compiled=True):
-    """Let a model read the prompts. Return (step, state, start), as `models.decoding` needs them.
+    """Read the prompts with a model, and return (step, state, start) for `models.decoding`.
 
         step, state, start = prefill(model, prompts)
         answers = beam_search(step, state, start, stop, beams=4)
 
-    The model must be in evaluation mode, and no gradient must be recorded. Each prompt is an
-    integer array. Its last token is the start, because the logits that follow it are not known yet.
-    cache and compiled are as in `generate`. During generation, the compiled model is compared with
-    the model after every LOOK_EVERY steps, and `inference.CannotCompile` is raised if a layer has
-    changed.
+    Call it in evaluation mode and under `no_grad`. Each prompt is an integer array. Its last token
+    becomes `start`, because the logits after this token are not computed yet. cache and compiled
+    are as in `generate`. During generation, the compiled model is compared with the model after
+    every LOOK_EVERY steps, and `inference.CannotCompile` is raised if a layer has changed.
     """
     current = compiled_or_itself(model) if compiled and cache else lambda: model
     lengths = np.array([len(p) for p in prompts], np.int64)
@@ -119,7 +119,7 @@ def prefill(model, prompts, cache=True, compiled=True):
 
 
 def compiled_or_itself(model):
-    """Return a function that gives the compiled model, or the model if layers were changed."""
+    """Return a function that returns the compiled model, or the model if layers were changed."""
     try:
         return inference.compile(model).module
     except inference.CannotCompile:
@@ -127,7 +127,7 @@ def compiled_or_itself(model):
 
 
 def _to_the_left(seen, lengths):
-    """Move the last lengths[b] tokens of each row to its beginning. The rest does not matter."""
+    """Move the last lengths[b] tokens of row b to its beginning. The other tokens are arbitrary."""
     T = seen.shape[1]
     index = np.arange(T) + (T - lengths)[:, None]
     return np.take_along_axis(seen, np.minimum(index, T - 1), axis=1)

@@ -1,11 +1,11 @@
 """Read GGUF, a file format for language models with weights rounded to few bits.
 
-A file of version 2 or 3 is little-endian and has four parts. The first is "GGUF", the version, the
-number of tensors and the number of entries. The second part has the entries (key, type, value),
-such as sizes and vocabulary. The third part has the name, axes (the last one first), type and
-position of each tensor. The numbers begin at a multiple of the alignment, and most of them are
-rounded to few bits in blocks of 32 that share a scale. Source:
-https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+A file of version 2 or 3 is little-endian and has four parts. The first part is "GGUF", the version,
+the number of tensors and the number of entries. The second part consists of the entries (key, type,
+value), such as sizes and vocabulary. The third part lists the name, the axes (the last axis first),
+the type and the position of each tensor. The fourth part contains the elements of the tensors and
+begins at a multiple of the alignment. Most elements are rounded to few bits, in blocks of 32 that
+share a scale. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 import math
@@ -39,14 +39,16 @@ MOST_AT_ONCE = 2**13  # numbers that are unpacked together, few enough to stay i
 
 
 class GGUF(NamedTuple):
-    """The contents of a file, {key: value} and {name: array or QuantizedMatrix}, and its path."""
+    """The contents of a GGUF file, {key: value} and {name: array or QuantizedMatrix}."""
 
     metadata: dict
     tensors: dict
     path: str = "the file"
 
     def entry(self, key, kind, default=None):
-        """Return the value of a key: a string (kind str), a number (float) or a size >= 1 (int)."""
+        """Return the value of a key, which is a string (kind str), a number (float) or a size >= 1
+        (int).
+        """
         value = self.metadata.get(key, default)
         fits = {str: str, float: int | float, int: int}[kind]
         if not isinstance(value, fits) or isinstance(value, bool) or (kind is int and value < 1):
@@ -56,10 +58,10 @@ class GGUF(NamedTuple):
 
 
 def read(path):
-    """Return the metadata and all tensors of a GGUF file, as float32, with axes in NumPy's order.
+    """Read the metadata and all tensors of a GGUF file, as float32, with axes in NumPy's order.
 
-    All sizes and positions are compared with the file before an array is made. Raises ValueError
-    with the name of the file and the reason if it cannot be read.
+    Before any array is created, all sizes and positions are compared with the length of the file.
+    If the file cannot be read, a ValueError names the file and the reason.
     """
     path = Path(path)
     metadata, places, reader = _opened(path, _content(path, mmap.ACCESS_READ))
@@ -70,8 +72,8 @@ def read(path):
 def mapped(path):
     """Read a file like `read`, but keep matrices of the kinds Q4_1 and Q8_0 as `QuantizedMatrix`.
 
-    Their bytes are read from the file on first use, and stay in the system's cache of the file.
-    Everything else is float32. Errors are as in `read`.
+    The bytes of these matrices are read from the file on first use, and stay in the file cache of
+    the operating system. All other tensors become float32. Errors are as in `read`.
     """
     path = Path(path)
     content = _content(path, mmap.ACCESS_COPY)  # processes share its pages until one of them writes
@@ -89,7 +91,7 @@ def mapped(path):
 
 
 def _content(path, access):
-    """Return the bytes of a file, mapped into memory or, where this is impossible, as a copy."""
+    """Return the bytes of a file, mapped into memory or, if the system cannot map it, as a copy."""
     with open(path, "rb") as file:
         if not file.read(1):
             _broken(path, "it is empty")
@@ -108,7 +110,7 @@ def _opened(path, content):
 
 
 class _Place(NamedTuple):
-    """The position of a tensor's blocks in the file, and their final form."""
+    """The position of a tensor in the file, its shape and its type."""
 
     start: int
     stop: int
@@ -117,7 +119,7 @@ class _Place(NamedTuple):
 
 
 class _Reader:
-    """A reader of a file from its beginning; `at` is the position of the next byte."""
+    """A reader that starts at the beginning of a file. `at` is the position of the next byte."""
 
     def __init__(self, path, content):
         self.path, self.content, self.at = path, content, 0
@@ -143,7 +145,7 @@ class _Reader:
         return metadata, infos
 
     def first_tensor(self, metadata):
-        """Return the position where the numbers begin. Tensor positions are counted from it."""
+        """Return the position of the first tensor. Positions in the header are relative to it."""
         alignment = metadata.get("general.alignment", 32)
         if type(alignment) is not int or alignment not in ALIGNMENTS:
             self.broken(
@@ -154,7 +156,7 @@ class _Reader:
         return -(-self.at // alignment) * alignment
 
     def places(self, infos, start):
-        """Return {name: _Place}, and refuse tensors that do not fit, overlap or exceed the file."""
+        """Return {name: _Place}. Tensors that overlap or exceed the file are an error."""
         found = {name: self.place(name, start, *info) for name, info in infos.items()}
         end, before = start, None
         for name, place in sorted(found.items(), key=lambda pair: pair[1][:2]):
@@ -184,7 +186,7 @@ class _Reader:
         return _Place(start + offset, start + offset + length, shape, kind)
 
     def tensor(self, start, stop, shape, kind):
-        """Return the numbers of a tensor, unpacked some blocks at a time to save memory."""
+        """Return the elements of a tensor, unpacked a few blocks at a time to save memory."""
         _, size, nbytes, unpack = BLOCKS[kind]
         out = np.empty((math.prod(shape) // size, size), np.float32)
         step = MOST_AT_ONCE // size
@@ -209,7 +211,7 @@ class _Reader:
         return self.bytes(self.number("Q")).decode("utf-8", errors="replace")
 
     def strings(self, n):
-        """Return a list of texts. A vocabulary has tens of thousands, so each must be quick."""
+        """Return a list of n strings, quickly, because a vocabulary has tens of thousands."""
         found, content, at, end = [], self.content, self.at, len(self.content)
         for _ in range(n):
             if at + 8 > end:
@@ -268,7 +270,7 @@ ALIGNMENTS = {2**i for i in range(MAX_ALIGNMENT.bit_length())}
 
 
 def _short(value):
-    """Shorten a value of the file for a message, because a broken name may be very long."""
+    """Shorten a value of the file for an error message. A damaged name may be very long."""
     text = repr(value)
     return text if len(text) <= 100 else text[:100] + " …"
 
@@ -285,34 +287,34 @@ def _plain(dtype):
 
 
 def _bf16(raw):
-    """Return float32 numbers from their upper halves."""
+    """Return float32 numbers from their upper 16 bits."""
     return (np.ascontiguousarray(raw).view("<u2").astype(np.uint32) << 16).view(np.float32)
 
 
 def _q4_0(raw):
-    """x = d (q - 8), q of 4 bits"""
+    """Unpack x = d (q - 8), where q has 4 bits."""
     return halves(raw[:, :2]) * (nibbles(raw[:, 2:]).astype(np.float32) - 8)
 
 
 def _fifth_bits(raw):
-    """Return 32 bits of each block, times 16, as the fifth bits of its numbers."""
+    """Return the fifth bits of the 32 numbers of each block, each bit multiplied by 16."""
     return np.unpackbits(raw, axis=1, bitorder="little") << 4
 
 
 def _q5_0(raw):
-    """x = d (q - 16), q of 5 bits, the highest ones apart"""
+    """Unpack x = d (q - 16), where q has 5 bits and the highest bits are stored separately."""
     q = nibbles(raw[:, 6:]) | _fifth_bits(raw[:, 2:6])
     return halves(raw[:, :2]) * (q.astype(np.float32) - 16)
 
 
 def _q5_1(raw):
-    """x = d q + m, q of 5 bits, the highest ones apart"""
+    """Unpack x = d q + m, where q has 5 bits and the highest bits are stored separately."""
     q = nibbles(raw[:, 8:]) | _fifth_bits(raw[:, 4:8])
     return halves(raw[:, :2]) * q + halves(raw[:, 2:4])
 
 
 def _q6_k(raw):
-    """x = d s (q - 32): 256 numbers of 6 bits, a scale s for each 16 of them."""
+    """Unpack x = d s (q - 32), with 256 numbers q of 6 bits and a scale s for every 16."""
     low, high = raw[:, :128].reshape(-1, 2, 64), raw[:, 128:192].reshape(-1, 2, 32)
     scale = np.ascontiguousarray(raw[:, 192:208]).view(np.int8).astype(np.float32)
     low = np.concatenate([low & 15, low >> 4], axis=2).reshape(-1, 2, 4, 32)

@@ -1,6 +1,6 @@
 """GPT: a decoder-only transformer that predicts the next token.
 
-Sources: Radford et al. 2018, 2019; slides H03, H04, H06.
+Sources: Radford et al. 2018, 2019, slides H03, H04, H06.
 """
 
 import math
@@ -27,9 +27,10 @@ class GPT(nn.Module):
         logits = norm(x) Eᵀ                                          the head is the embedding
 
     Initial weights are normal with standard deviation 0.02 √(768/d_model), times 1/√(2 num_layers)
-    for maps whose output is added to x. With d_model = 768, these are the initial weights of GPT-2.
-    A narrow model with 0.02 would start with scores that are almost zero, and would learn slowly.
-    Dropout acts on the attention weights and before each sum.
+    for linear maps with an output that is added to x. With d_model = 768, this is the
+    initialization of GPT-2. With 0.02, a narrow model would start with attention scores that are
+    almost zero, and would learn slowly. Dropout acts on the attention weights, and on each term
+    before it is added to x.
 
     Args:
         vocab_size   number of tokens V
@@ -65,7 +66,7 @@ class GPT(nn.Module):
         """Return the input of the head, [B, T, d_model].
 
         Args:
-            ids     tokens [B, T]; with a cache, only the new ones
+            ids     tokens [B, T]. With a cache, pass only the new tokens
             cache   result of `empty_cache`, or None
         """
         positions = cache[0].positions(ids.shape[-1]) if cache else None
@@ -80,12 +81,11 @@ class GPT(nn.Module):
         """Return the logits of the next token after each token, [B, T, V].
 
         Args:
-            ids     tokens [B, T]; with a cache, only the new ones
+            ids     tokens [B, T]. With a cache, pass only the new tokens
             cache   result of `empty_cache`, or None
 
         Raises:
-            ValueError: ids have another shape, or there are more than max_len tokens without a
-                cache
+            ValueError: ids are not [B, T], or there are more than max_len tokens without a cache
         """
         ids = as_tensor(ids)
         if ids.ndim != 2 or (cache is None and ids.shape[1] > self.max_len):
@@ -116,13 +116,16 @@ class GPT(nn.Module):
             ids              one prompt [T], prompts [B, T], or a list of prompts of different
                              length
             max_new_tokens   largest number of new tokens
-            temperature      0 always takes the likeliest token
-            top_k            number of tokens to draw from, the likeliest ones; None: all
-            top_p            total probability of the likeliest tokens to draw from; None: all
+            temperature      as in `decoding.probabilities`, where 0 always selects the likeliest
+                             token
+            top_k            number of the likeliest tokens to draw from. If None, all are possible
+            top_p            total probability of the likeliest tokens to draw from. If None, all
+                             are possible
             rng              seed or numpy.random.Generator
-            cache            False: everything is recomputed for each token, with the same result
+            cache            False: all keys and values are recomputed for each token, with the same
+                             result
             stop             token, or several tokens, after which a sequence ends
-            compiled         False: run the modules themselves, not the compiled model
+            compiled         False: run the modules instead of the compiled model
         """
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
@@ -132,7 +135,8 @@ class GPT(nn.Module):
 def init_weights(model, d_model, rng, num_layers=None):
     """Initialize matrices as normal with deviation 0.02 √(768/d_model), and biases as zero.
 
-    If num_layers = L is given, the matrices whose output is added to x are multiplied by 1/√(2 L).
+    If num_layers = L is given, the matrices with an output that is added to x are multiplied by
+    1/√(2 L).
     """
     rng, std = generator(rng), 0.02 * math.sqrt(768 / d_model)
     for name, p in model.named_parameters():

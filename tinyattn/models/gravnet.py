@@ -1,4 +1,4 @@
-"""GravNetModel: one output vector for each hit of a detector, with learned neighbourhoods."""
+"""GravNetModel: a network with learned neighbourhoods and an output vector for each hit."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from tinyattn.nn.validation import check_sizes
 
 
 class GravNetBlock(Module):
-    """A block: append the event mean to each hit, then three dense layers, GravNet and batch
-    norm.
+    """A block that appends the event mean to each hit, followed by three dense layers, GravNet and
+    batch norm.
     """
 
     def __init__(
@@ -45,9 +45,10 @@ class GravNetBlock(Module):
         self.norm = BatchNorm1d(out_features)
 
     def forward(self, x, batch, cloud):
-        """Return [N, out_features];   x [N, in_features], batch as in `GravNetModel`.
+        """Return the new features of each hit [N, out_features] for x [N, in_features].
 
-        cloud [N] is the event of each hit, counted from 0 without gaps; None for one event.
+        batch is as in `GravNetModel`. cloud [N] is the event of each hit, counted from 0 without
+        gaps, or None for a single event.
         """
         x = np.concatenate([x, _mean_of_event(x, cloud)], axis=-1)
         return self.norm(np.tanh(self.gravnet(self.dense(x), batch)))
@@ -61,9 +62,9 @@ def _mean_of_event(x, cloud):
 
 
 class GravNetModel(Module):
-    """A network with trained neighbourhoods that gives an output for each hit of a detector.
+    """A network with trained neighbourhoods that computes outputs for each hit of a detector.
 
-    Two dense layers follow the concatenated outputs of all blocks.
+    The outputs of all blocks are concatenated and mapped to the result by two dense layers.
 
     Args:
         in_features            number of features of a hit
@@ -72,13 +73,14 @@ class GravNetModel(Module):
         width                  number of features of the dense layers
         block_features         number of features after a block
         space_dimensions       number of dimensions of the trained space
-        propagate_dimensions   number of features that are exchanged
-        k                      number of neighbours; an event with fewer hits uses all of them
+        propagate_dimensions   number of features that a hit receives from each neighbour
+        k                      number of neighbours. In an event with fewer hits, all hits are
+                               neighbours
         hidden                 number of features of the last hidden layer
         strict                 True: an event with fewer than k hits raises ValueError
         rng                    seed or numpy.random.Generator for the initial values
 
-    Source: Qasim et al. 2019, arXiv:1902.07987, section 4; slides K48-K50.
+    Source: Qasim et al. 2019, arXiv:1902.07987, section 4, slides K48-K50.
     """
 
     def __init__(
@@ -136,7 +138,7 @@ class GravNetModel(Module):
 
         Args:
             x       hits [N, in_features]
-            batch   event of each hit [N]; None: a single event
+            batch   event of each hit [N], or None for a single event
 
         Raises:
             ValueError: the shapes do not fit, there are no hits, or a number is not finite

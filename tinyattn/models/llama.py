@@ -1,8 +1,8 @@
-"""Llama: a decoder-only transformer in the form that most recent language models have.
+"""Llama: a decoder-only transformer with the architecture of most recent language models.
 
-Unlike GPT, it has RMSNorm instead of layer norm, rotary positions instead of added ones, keys and
-values shared by groups of heads, a gated feed-forward network, and no biases. Sources: Touvron et
-al. 2023; Allal et al. 2025 (SmolLM2).
+Unlike GPT, it has RMSNorm instead of layer norm, rotary positions instead of added position
+vectors, keys and values shared by groups of heads, a gated feed-forward network, and no biases.
+Sources: Touvron et al. 2023, Allal et al. 2025 (SmolLM2).
 """
 
 import numpy as np
@@ -23,8 +23,8 @@ class Llama(nn.Module):
     """A language model with RMSNorm, rotary positions and keys that several heads share.
 
     Token t attends to the tokens ≤ t. Initial weights are as in `GPT`. Parameter names are the same
-    as in LlamaForCausalLM of the Transformers library, without the leading "model.": see
-    `from_huggingface`.
+    as in LlamaForCausalLM of the Transformers library, without the leading "model.", so
+    `from_huggingface` can load its weights.
 
     Args:
         vocab_size     number of tokens V
@@ -33,10 +33,11 @@ class Llama(nn.Module):
         num_kv_heads   number of heads with keys and values
         num_layers     number of layers
         d_hidden       number of hidden features of the feed-forward networks
-        max_len        length of the longest text it was trained on
+        max_len        number of tokens of the longest text in the training data
         base           base of the rotary positions
         eps            ε of the norms
-        tied_head      True: the head is the embedding; False: the head has its own matrix `lm_head`
+        tied_head      True: the head uses the embedding matrix. False: the head has a separate
+                       matrix `lm_head`
         rng            seed or numpy.random.Generator for the initial values
     """
 
@@ -82,7 +83,7 @@ class Llama(nn.Module):
         """Return the input of the head, [B, T, d_model].
 
         Args:
-            ids     tokens [B, T]; with a cache, only the new ones
+            ids     tokens [B, T]. With a cache, pass only the new tokens
             cache   result of `empty_cache`, or None
         """
         return self.norm(self.layers(self.embed_tokens(ids), cache))
@@ -97,11 +98,11 @@ class Llama(nn.Module):
         """Return the logits of the next token after each token, [B, T, V].
 
         Args:
-            ids     tokens [B, T]; with a cache, only the new ones
+            ids     tokens [B, T]. With a cache, pass only the new tokens
             cache   result of `empty_cache`, or None
 
         Raises:
-            ValueError: ids have another shape
+            ValueError: ids are not [B, T]
         """
         ids = as_tensor(ids)
         if ids.ndim != 2:
@@ -130,13 +131,16 @@ class Llama(nn.Module):
             ids              one prompt [T], prompts [B, T], or a list of prompts of different
                              length
             max_new_tokens   largest number of new tokens
-            temperature      0 always takes the likeliest token
-            top_k            number of tokens to draw from, the likeliest ones; None: all
-            top_p            total probability of the likeliest tokens to draw from; None: all
+            temperature      as in `decoding.probabilities`, where 0 always selects the likeliest
+                             token
+            top_k            number of the likeliest tokens to draw from. If None, all are possible
+            top_p            total probability of the likeliest tokens to draw from. If None, all
+                             are possible
             rng              seed or numpy.random.Generator
-            cache            False: everything is recomputed for each token, with the same result
+            cache            False: all keys and values are recomputed for each token, with the same
+                             result
             stop             token, or several tokens, after which a sequence ends
-            compiled         False: run the modules themselves, not the compiled model
+            compiled         False: run the modules instead of the compiled model
         """
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
@@ -146,16 +150,16 @@ class Llama(nn.Module):
     def from_huggingface(
         cls, state, num_heads, num_kv_heads, max_len=2048, base=10000.0, eps=1e-5, assign=False
     ):
-        """Return the model with a state dict of LlamaForCausalLM in the Transformers library.
+        """Build a model from the state dict of a LlamaForCausalLM of the Transformers library.
 
-        A `QuantizedMatrix` is kept as it is. The model can then generate text but not be trained,
-        so no parameter requires a gradient.
+        If the state dict contains a `QuantizedMatrix`, this matrix stays quantized. The model can
+        then generate text but cannot be trained, so no parameter requires a gradient.
 
         Args:
             state          the state dict, from which the sizes are read
             num_heads      number of query heads
             num_kv_heads   number of heads with keys and values
-            max_len        length of the longest text it was trained on
+            max_len        number of tokens of the longest text in the training data
             base           base of the rotary positions
             eps            ε of the norms
             assign         as in `load_state_dict`
@@ -194,14 +198,14 @@ class Llama(nn.Module):
 
     @classmethod
     def from_gguf(cls, file):
-        """Return the model in a GGUF file of architecture llama.
+        """Build a model from a GGUF file of the architecture "llama".
 
-        With a file from `gguf.mapped`, the matrices stay quantized. Such a model takes less memory
-        and generates text faster, but it cannot be trained.
+        If `file` is the result of `gguf.mapped`, the matrices stay quantized. The model then needs
+        less memory and generates text faster, but cannot be trained.
 
         Args:
-            file   path of the file, or the result of `gguf.read` or `gguf.mapped`. A path and
-                   `gguf.read` give float32 weights
+            file   path of the file, or the result of `gguf.read` or `gguf.mapped`. With a path or
+                   the result of `gguf.read`, the weights are float32
         """
         file = file if isinstance(file, gguf.GGUF) else gguf.read(file)
         kind = file.entry("general.architecture", str)
@@ -258,7 +262,7 @@ NAMES = {
 
 
 def rename_hf_key(name):
-    """Return the name that a tensor of a GGUF file has here."""
+    """Translate the name of a tensor in a GGUF file into the name used in `Llama`."""
     if name == "output.weight":
         return "lm_head.weight"
     for theirs, ours in NAMES.items():
@@ -267,9 +271,11 @@ def rename_hf_key(name):
 
 
 def _in_blocks(model, blocks):
-    """Put layers for {name: QuantizedMatrix} into the model, and return their state dict.
+    """Replace layers of the model by quantized ones for {name: QuantizedMatrix}, and return their
+    state.
 
-    A matrix that fits nowhere appears in the state dict with its shape, so loading names it.
+    A matrix without a matching layer is kept in the state dict, so that the error on loading names
+    it.
     """
     layers, state = dict(model.named_modules()), {}
     for name, matrix in blocks.items():

@@ -1,6 +1,6 @@
 """Molecule Attention Transformer: attention that also depends on distances and bonds.
 
-Source: Maziarka, Danel, Mucha, Rataj, Tabor, Jastrzębski 2020, arXiv:2002.08264; slide N28.
+Source: Maziarka, Danel, Mucha, Rataj, Tabor, Jastrzębski 2020, arXiv:2002.08264, slide N28.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def near_first(D, mask):
 
 
 def exponential(D, mask):
-    """Return exp(-D), where the weight of a pair does not depend on other atoms."""
+    """Return exp(-D), with which the weight of a pair does not depend on other atoms."""
     return np.where(mask[:, None, :], np.exp(-D), 0)
 
 
@@ -31,10 +31,10 @@ G = {"softmax": near_first, "exp": exponential}
 
 
 class MoleculeAttention(nn.Module):
-    """An attention with H heads, A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj,  y = A V W_oᵀ + b.
+    """Attention with H heads, A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj,  y = A V W_oᵀ + b.
 
-    The last two terms are the same for all heads and layers, and are given as one matrix,
-    `geometry`.
+    The last two terms of A are the same for all heads and layers, so their sum is passed as one
+    matrix, `geometry`.
     """
 
     def __init__(self, d, num_heads, share, rng):
@@ -43,7 +43,7 @@ class MoleculeAttention(nn.Module):
         self.in_proj, self.out_proj = nn.Linear(d, 3 * d, rng=rng), nn.Linear(d, d, rng=rng)
 
     def forward(self, x, geometry, mask):
-        """Return y [B, N, d];   x [B, N, d], geometry λ_d g(D) + λ_g Adj [B, 1, N, N], mask [B,
+        """Return y [B, N, d] for x [B, N, d], geometry λ_d g(D) + λ_g Adj [B, 1, N, N] and mask [B,
         N].
         """
         q, k, v = self._heads(x)
@@ -76,29 +76,31 @@ class MoleculeAttentionLayer(nn.Module):
         self.dropout = nn.Dropout(dropout, rng)
 
     def forward(self, x, geometry, mask):
-        """Return the new x [B, N, d];   x [B, N, d], geometry [B, 1, N, N], mask [B, N]."""
+        """Return the new x [B, N, d] for x [B, N, d], geometry [B, 1, N, N] and mask [B, N]."""
         x = x + self.dropout(self.attention(self.norm1(x), geometry, mask))
         return x + self.dropout(self.feed_forward(self.norm2(x)))
 
 
 class MoleculeAttentionTransformer(nn.Module):
-    """A transformer for molecules, whose attention also depends on distances and bonds.
+    """A transformer for molecules with attention that also depends on distances and bonds.
 
         A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj        in each layer
         y = mean(norm x) Wᵀ + b                              the mean over the atoms
 
-    One dummy atom with a trained vector is added, without bonds and 10⁶ Å from all atoms and from
-    itself. Adj is divided by the row sums, as in the paper's code but not in its formula. Dropout
-    acts on the terms that are added to x, while in the paper it acts on A.
+    A dummy atom with a trained vector is added to each molecule. It has no bonds, and its distance
+    from all atoms and from itself is set to 10⁶ Å. The rows of Adj are divided by their sums, as in
+    the paper's code but not in its formula. Dropout acts on the terms that are added to x, while in
+    the paper it acts on A.
 
     Args:
         features     number of features of an atom
         outputs      number of outputs
-        d_model      number of features inside
+        d_model      number of features in each layer
         num_heads    number of heads, which divides d_model
         num_layers   number of layers
-        lambdas      (λ_a, λ_d, λ_g), which are not trained; (1, 0, 0) gives a plain transformer
-        g            "softmax" (of -D, along each row) or "exp" (exp(-D) of each pair)
+        lambdas      (λ_a, λ_d, λ_g), which are not trained. With (1, 0, 0), the model is a plain
+                     transformer
+        g            "softmax" for softmax(-D) along each row, or "exp" for exp(-D) of each pair
         dropout      probability with which a number becomes 0 in training
         rng          seed or numpy.random.Generator for the initial values
     """
@@ -150,9 +152,9 @@ class MoleculeAttentionTransformer(nn.Module):
         Args:
             atoms       features of the atoms [B, N, features]
             distances   D in Å [B, N, N]
-            bonds       bool [B, N, N]; Adj is 1 for bonds and on the diagonal, divided by the sum
-                        of the row
-            mask        bool [B, N], True for atoms, False for padding; None: all are atoms
+            bonds       bool [B, N, N]. Adj is 1 for bonds and on the diagonal, divided by the sum
+                        of its row
+            mask        bool [B, N], True for atoms, False for padding. If None, all are atoms
 
         Raises:
             ValueError: the shapes do not fit

@@ -1,9 +1,9 @@
 """Particle Transformer: jets as sets of particles, with features of pairs in the attention.
 
 Names and shapes of the parameters, initial values and results are the same as in
-`ParticleTransformer` of the package weaver-core, so its state_dict can be loaded. Here particles
-are rows, [B, N, …], and four-momenta begin with the energy. Source: Qu, Li, Qian 2022,
-arXiv:2202.03772; slides H10 to H13.
+`ParticleTransformer` of the package weaver-core, so its state_dict can be loaded. In this library,
+particles are rows, [B, N, …], and four-momenta begin with the energy. Source: Qu, Li, Qian 2022,
+arXiv:2202.03772, slides H10 to H13.
 """
 
 import math
@@ -31,13 +31,14 @@ def pair_features(a, b):
         z  = min(pT_a, pT_b) / (pT_a + pT_b)      0 … 0.5
         m² = (E_a + E_b)² - |p_a + p_b|²          in GeV²
 
-    a, b [..., 4] are the four-momenta E, px, py, pz in GeV. The features do not change if a and b
-    are exchanged, if both are rotated around the beam, or (up to rounding) if both are boosted
-    along it.
+    a and b [..., 4] are the four-momenta E, px, py, pz in GeV. The features do not change if a and
+    b are exchanged, if both particles are rotated around the beam, or (up to rounding) if both are
+    boosted along the beam.
 
     Before the logarithm, values of kT, z, Δ and m² below 1e-8 are replaced by 1e-8, because the
-    distance of a particle from itself is 0. ln Δ is computed as ½ ln Δ², because a root has no
-    derivative at zero. Source: Qu, Li, Qian 2022, eq. 3, in the order of weaver; slide H11.
+    distance of a particle from itself is 0 and has no logarithm. ln Δ is computed as ½ ln Δ²,
+    because a square root has no derivative at zero. Source: Qu, Li, Qian 2022, eq. 3, in the order
+    of weaver, slide H11.
     """
     pt_a, y_a, phi_a = _cylindrical(a)
     pt_b, y_b, phi_b = _cylindrical(b)
@@ -58,8 +59,8 @@ def pair_features(a, b):
 def _cylindrical(p):
     """Return pT, rapidity y = ½ ln((E + pz)/(E - pz)), and the angle φ around the beam.
 
-    Along the beam, one of E ± pz is 0. It is replaced by 1e-20, so y is large there, but not
-    infinite.
+    For a massless particle along the beam, E + pz or E - pz is 0. This 0 is replaced by 1e-20, so y
+    is large but not infinite.
     """
     E, px, py, pz = (p[..., k] for k in range(4))
     y = 0.5 * (_safe_log(E + pz, 1e-20) - _safe_log(E - pz, 1e-20))
@@ -75,11 +76,11 @@ def _safe_log(x, smallest):
 
 
 class ParticleEmbedding(nn.Module):
-    """An embedding of particles: batch norm, then layer norm, linear and GELU for each size in
-    `dims`.
+    """An embedding of particles, with batch norm first, then layer norm, linear map and GELU for
+    each size in `dims`.
 
-    x [B, N, C] gives [B, N, dims[-1]]. In training, padding counts as zeros in the statistics of
-    the batch norm.
+    It maps x [B, N, C] to [B, N, dims[-1]]. In training, padding enters the statistics of the batch
+    norm as zeros.
     """
 
     def __init__(self, input_dim, dims, rng):
@@ -103,14 +104,15 @@ class PointwiseConv1d(nn.Conv1d):
         super().__init__(in_channels, out_channels, 1, rng=rng)
 
     def forward(self, x):
-        """Return y [M, out];   x [M, C]."""
+        """Return y [M, out] for x [M, C]."""
         return F.linear(x, self.weight[:, :, 0], self.bias)
 
 
 class PairEmbed(nn.Module):
-    """A network that computes U [B, H, N, N], added to the scores, from the features of each pair.
+    """A network that computes the bias U [B, H, N, N] from the features of each pair of particles.
 
-    U is symmetric, so each pair of particles is computed once. At padding, U is 0.
+    U is added to the attention scores. It is symmetric, so each pair is computed only once. For
+    padding, U is 0.
     """
 
     def __init__(self, dims, rng):
@@ -136,7 +138,7 @@ class PairEmbed(nn.Module):
 
 
 class BiasedAttention(nn.Module):
-    """An attention with H heads, softmax(Q Kᵀ/√d + U) V, with Q from q, and K and V from x."""
+    """Attention with H heads, softmax(Q Kᵀ/√d + U) V, with Q from q, and K and V from x."""
 
     def __init__(self, d, num_heads, dropout, rng):
         check_sizes(self, d=d, num_heads=num_heads)
@@ -145,7 +147,9 @@ class BiasedAttention(nn.Module):
         self.out_proj = nn.Linear(d, d, rng=rng)
 
     def forward(self, q, x, mask=None, bias=None):
-        """Return [B, T, d];   q [B, T, d], x [B, S, d], mask [B, 1, 1, S], bias U [B, H, T, S]."""
+        """Return [B, T, d] for q [B, T, d], x [B, S, d], mask [B, 1, 1, S] and bias [B, H, T,
+        S].
+        """
         q, k, v = self._heads(q, x)
         # the kernel stores no weights that dropout could act on
         if self.training and self.dropout > 0:
@@ -175,8 +179,8 @@ class ParticleAttentionBlock(nn.Module):
     """A block, x ← x + norm(c ⊙ Attention(norm x)), then x ← w ⊙ x + W₂ norm(gelu(W₁ norm x)).
 
     c scales each head and w each feature. Both are learned and start at 1, as in NormFormer
-    (Shleifer, Weston, Ott 2021). A class token attends to itself and all particles: token ← token +
-    norm(c ⊙ Attention(token, norm [token, x])), then the second step.
+    (Shleifer, Weston, Ott 2021). A class token attends to itself and to all particles, token ←
+    token + norm(c ⊙ Attention(token, norm [token, x])), and then takes the same second step.
     """
 
     def __init__(self, d, num_heads, dropout, rng):
@@ -194,8 +198,8 @@ class ParticleAttentionBlock(nn.Module):
         self.w_resid = nn.Parameter(np.ones(d, DEFAULT_DTYPE))
 
     def forward(self, x, mask=None, bias=None, token=None):
-        """Return the new x [B, N, d] or, given a token [B, 1, d], the new token; mask [B, N]
-        bool.
+        """Return the new x [B, N, d] or, if a token [B, 1, d] is given, the new token. mask is bool
+        [B, N].
         """
         heard = self.attn(*self.listens(x, mask, token), bias)
         scale = np.repeat(self.c_attn, heard.shape[-1] // len(self.c_attn))
@@ -227,8 +231,9 @@ class ParticleTransformer(nn.Module):
         token ← ParticleAttentionBlock(token, [token, x]), without U       num_cls_layers times
         logits = norm(token) Wᵀ + b
 
-    The initial token is a parameter, the same for all jets. The order of the particles does not
-    matter. Weaver's random cut of the longest jets (`trim`) is omitted.
+    The initial token is a trained parameter, which is the same for all jets. The scores do not
+    depend on the order of the particles. Weaver also shortens the longest jets at random in
+    training (`trim`), which is omitted here.
 
     Args:
         input_dim         number of features C of a particle
@@ -293,9 +298,10 @@ class ParticleTransformer(nn.Module):
 
         Args:
             features   features of the particles [B, N, C]
-            momenta    E, px, py, pz in GeV [B, N, 4]; None: U = 0. Pass them in float64, because m²
-                       of light particles is a small difference of large numbers
-            mask       bool [B, N], True for particles, False for padding; None: all are particles
+            momenta    E, px, py, pz in GeV [B, N, 4]. If None, U is 0. Pass float64, because m² of
+                       light particles is a small difference of large numbers
+            mask       bool [B, N], True for particles, False for padding. If None, all are
+                       particles
 
         Raises:
             ValueError: the shapes do not fit, or the mask is not bool
@@ -318,7 +324,7 @@ class ParticleTransformer(nn.Module):
         return x
 
     def embedded(self, features, momenta, mask):
-        """Return the input of the first block: x [B, N, d], and U [B, H, N, N] or None.
+        """Return the input of the first block, which is x [B, N, d] and U [B, H, N, N] or None.
 
         Args:
             features   as in `forward`
@@ -348,8 +354,8 @@ class ParticleTransformer(nn.Module):
     def attention_maps(self, features, momenta=None, mask=None):
         """Return the attention weights of all blocks, as a list of arrays.
 
-        Each particle block has weights [B, H, N, N]. In the class blocks, which follow, the token
-        attends to itself and to the particles, with weights [B, H, 1, 1 + N].
+        First come the particle blocks with weights [B, H, N, N]. Then come the class blocks, in
+        which the token attends to itself and to the particles, with weights [B, H, 1, 1 + N].
 
         Args:
             features   as in `forward`
@@ -369,7 +375,7 @@ class ParticleTransformer(nn.Module):
 
 
 def _check_jets(features, momenta, mask):
-    """Return the mask as a bool array [B, N], and refuse shapes that do not fit."""
+    """Return the mask as a bool array [B, N]. Shapes that do not fit are an error."""
     if features.ndim != 3 or (momenta is not None and momenta.shape != (*features.shape[:2], 4)):
         got = "" if momenta is None else f" and {momenta.shape}"
         raise ValueError(
@@ -388,8 +394,8 @@ def _check_jets(features, momenta, mask):
 def init_weights(model, rng):
     """Initialize linear maps uniformly in ±√(6/(fan-in + fan-out)), and biases to 0.
 
-    Queries, keys and values count as separate maps. In block l, the maps whose output is added to x
-    are multiplied by 1/√(2l).
+    Queries, keys and values count as separate maps. In block l, the maps with an output that is
+    added to x are multiplied by 1/√(2l).
     """
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):

@@ -1,4 +1,4 @@
-"""ParticleNet: jets as clouds of particles, with EdgeConv blocks of several layers."""
+"""ParticleNet: a network for jets as clouds of particles, with EdgeConv blocks."""
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from tinyattn.nn.validation import check_sizes
 class EdgeConvBlock(Module):
     """A block, y_i = ReLU(mean_j nn(x_i ‖ x_j - x_i) + W x_i), over the k nearest neighbours j ≠ i.
 
-    nn is three layers of Linear, batch norm and ReLU. In a jet with at most k particles, all others
-    are neighbours.
+    nn consists of three layers, each with a linear map, batch norm and ReLU. In a jet with at most
+    k particles, each particle has all others as neighbours.
     """
 
     def __init__(self, in_features, widths, k, rng=None):
@@ -29,8 +29,8 @@ class EdgeConvBlock(Module):
         )
 
     def forward(self, x, places, batch):
-        """Return y for x [N, F]. Neighbours are near each other in places [N, S], within one
-        jet.
+        """Return y for x [N, F]. Neighbours are the nearest particles of the same jet in places [N,
+        S].
         """
         sender, receiver = knn_edges(to_array(places), self.k, batch)
         own, N = self.shortcut(x), x.shape[0]
@@ -49,10 +49,10 @@ class EdgeConvBlock(Module):
 class ParticleNet(Module):
     """A classifier of jets, from points [B, P, 2], features [B, P, C] and mask [B, P].
 
-    The first block finds neighbours by the points (η, φ), and the others by their features. Padding
-    is removed before anything is computed, so it is never a neighbour of a particle and does not
-    enter the statistics of batch norm. The paper's ParticleNet-Lite has k=7, widths=((32,) * 3,
-    (64,) * 3), hidden=128.
+    The first block searches for neighbours among the points (η, φ), and later blocks among their
+    input features. Padding is removed first, so it is never a neighbour of a particle and does not
+    enter the statistics of batch norm. For ParticleNet-Lite of the paper, use k=7, widths=((32,) *
+    3, (64,) * 3) and hidden=128.
 
     Args:
         features   number of features C of a particle
@@ -63,7 +63,7 @@ class ParticleNet(Module):
         dropout    probability with which a feature becomes 0 in the head, in training
         rng        seed or numpy.random.Generator for the initial values
 
-    Source: Qu, Gouskos 2019, arXiv:1902.08570; slide K45.
+    Source: Qu, Gouskos 2019, arXiv:1902.08570, slide K45.
     """
 
     def __init__(
@@ -96,7 +96,8 @@ class ParticleNet(Module):
         Args:
             points     (η, φ) of the particles [B, P, 2]
             features   features of the particles [B, P, C]
-            mask       bool [B, P], True for particles, False for padding; None: all are particles
+            mask       bool [B, P], True for particles, False for padding. If None, all are
+                       particles
 
         Raises:
             ValueError: the shapes do not fit, or a jet has no particle

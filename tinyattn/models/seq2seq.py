@@ -1,6 +1,6 @@
-"""The transformer of Vaswani et al.: an encoder for the source sentence, a decoder for the target.
+"""The transformer of Vaswani et al., with an encoder for the source and a decoder for the target.
 
-Source: Vaswani et al. 2017, "Attention is all you need"; slides S14-S17, N23-N26, K22-K27.
+Source: Vaswani et al. 2017, "Attention is all you need", slides S14-S17, N23-N26, K22-K27.
 """
 
 import math
@@ -19,20 +19,21 @@ from tinyattn.nn.validation import check_sizes
 
 
 class Seq2Seq(nn.Module):
-    """The transformer for translation: an encoder for the source, a decoder for the target.
+    """A transformer for translation, with an encoder for the source and a decoder for the target.
 
         memory = encoder(√d E[src] + p),   h = decoder(√d E[tgt] + p, memory),   logits = h Eᵀ
 
-    Source, target and head share one embedding E, so they have one vocabulary. Positions are
-    sinusoids p. In training, the decoder receives the true target shifted by one (teacher forcing),
-    as in `loss`.
+    Source, target and head share one embedding E and thus one vocabulary. The position vectors p
+    are sinusoidal. In training, the input of the decoder is the true target shifted by one position
+    (teacher forcing), as in `loss`.
 
     Args:
         vocab_size        number of tokens V
         d_model           number of features
         num_heads         number of heads, which divides d_model
-        num_layers        number of layers of the encoder, and of the decoder
-        dim_feedforward   number of hidden features of the feed-forward networks; None: 4 d_model
+        num_layers        number of layers of the encoder and also of the decoder
+        dim_feedforward   number of hidden features of the feed-forward networks. If None, it is 4
+                          d_model
         dropout           probability with which a number becomes 0 in training
         max_len           number of positions
         pad               token of the padding, which is hidden in the source
@@ -80,7 +81,7 @@ class Seq2Seq(nn.Module):
     def forward(self, src, tgt):
         """Return the logits [B, T, V] of the next target token.
 
-        Token t of tgt attends to tgt up to t, and to src.
+        Token t of tgt attends to the tokens of tgt up to t, and to all tokens of src.
 
         Args:
             src   source tokens [B, S]
@@ -90,11 +91,11 @@ class Seq2Seq(nn.Module):
         return self.head(self.transformer.decoder(self.embed(tgt), memory, None, keep, causal=True))
 
     def embed(self, ids, positions=None):
-        """Return √d E[ids] + p, [B, T, d_model].
+        """Return the input of the encoder or decoder, √d E[ids] + p [B, T, d_model].
 
         Args:
             ids         tokens [B, T]
-            positions   their positions; None: 0, ..., T-1
+            positions   positions of the tokens. If None, they are 0, ..., T-1
         """
         return self.positions(self.embedding(ids) * self.scale, positions)
 
@@ -114,7 +115,7 @@ class Seq2Seq(nn.Module):
     def loss(self, src, tgt, label_smoothing=0.1):
         """Return the mean cross-entropy over the target tokens.
 
-        The decoder receives tgt[:, :-1] and predicts tgt[:, 1:], where padding does not count.
+        The decoder receives tgt[:, :-1] and predicts tgt[:, 1:]. Padding is excluded from the mean.
 
         Args:
             src               source tokens [B, S]
@@ -133,18 +134,19 @@ class Seq2Seq(nn.Module):
     def translate(
         self, src, start=None, stop=None, max_len=50, beams=1, length_penalty=0.6, tokenizer=None
     ):
-        """Return the best target sentence for each source, without start and stop.
+        """Translate sentences, and return the best target sentences without start and stop tokens.
 
-        One sentence gives one array of ids, several sentences give a list, and texts give texts.
-        Keys and values are kept in caches.
+        The result has the form of the input. For one sentence it is one array of ids, for several
+        sentences a list, and for texts it consists of texts. Keys and values are kept in caches.
 
         Args:
             src              a sentence of ids [S], a batch [B, S], or a list of sentences of
                              different length. With a tokenizer, also a text, or a list of texts
-            start            token that begins a target; with a tokenizer, the default is [CLS]
-            stop             token that ends a target; with a tokenizer, the default is [SEP]
+            start            token that begins a target. With a tokenizer, the default is [CLS]
+            stop             token that ends a target. With a tokenizer, the default is [SEP]
             max_len          largest number of tokens of the answer
-            beams            number of candidates at each step; 1: greedy decoding
+            beams            number of partial sentences that are kept, where 1 means greedy
+                             decoding
             length_penalty   as in `beam_search`
             tokenizer        tokenizer that turns texts into ids and back, or None
 
@@ -172,9 +174,9 @@ class Seq2Seq(nn.Module):
         Args:
             src              source tokens [B, S]
             start            token that begins a target
-            stop             token that ends it
+            stop             token that ends a target
             max_len          largest number of tokens of an answer
-            beams            number of candidates at each step
+            beams            number of partial sentences that are kept
             length_penalty   as in `beam_search`
         """
         src = np.asarray(to_array(src))
@@ -182,7 +184,7 @@ class Seq2Seq(nn.Module):
         return beam_search(step, state, [start] * len(src), stop, beams, max_len, length_penalty)
 
     def reader(self, src):
-        """Return (step, state) of a model that has read `src`, for `models.decoding`."""
+        """Encode `src`, and return (step, state) for `models.decoding`."""
         with no_grad():
             memory, keep = self.encode(src)
 

@@ -1,11 +1,11 @@
-"""A small GPT that tells children's stories, with its tokenizer and the record of its training.
+"""A small GPT that writes children's stories, with its tokenizer and the record of its training.
 
     model, tokenizer = storyteller.load()
     ids = model.generate(tokenizer.encode("<end>Once upon a time"), 200, temperature=0.6, rng=1)
     print(tokenizer.decode(ids))
 
-The weights are shipped with the library, in 8 bits. The stories are not: see data/SOURCES.md, and
-tools/data/make_storyteller.py, which trained it.
+The weights are shipped with the library, in 8 bits. The stories of the training data are not
+included. data/SOURCES.md names their source, and tools/data/make_storyteller.py trained the model.
 """
 
 from pathlib import Path
@@ -16,16 +16,16 @@ from tinyattn.data.tokenizers import BytePairs
 from tinyattn.models.gpt import GPT
 
 FILE = Path(__file__).parents[1] / "data" / "storyteller.npz"
-END = "<end>"  # stands before each story and after it
+END = "<end>"  # a token before and after each story
 SIZES = ("large", "small")
 
 
 def load(size="large"):
-    """Return (GPT, BytePairs), a trained model that tells stories and its tokenizer.
+    """Load a trained model that writes stories and its tokenizer, and return (GPT, BytePairs).
 
     Args:
-        size   "large": 4 layers, 570,432 parameters, 1024 tokens; "small": 2 layers, 87,360
-               parameters, 512 tokens, for the explorer in a page
+        size   "large" has 4 layers, 570,432 parameters and 1024 tokens. "small" has 2 layers,
+               87,360 parameters and 512 tokens, and is used by the explorer in a page
 
     Raises:
         ValueError: `size` is neither "large" nor "small"
@@ -47,14 +47,14 @@ def load(size="large"):
 
 
 def record(size="large"):
-    """Return the measurements of the training, a dictionary of arrays.
+    """Return the measurements that were recorded during training, a dictionary of arrays.
 
-    loss [100] is the mean training loss (nats per token) of each hundredth of the steps. held_out
-    [M, 2] is the step and the bits per character of 60 held-out stories, and bits is the bits per
-    character of all 200 with the shipped weights. bits_of_characters belongs to the small GPT of
-    lecture 07, which reads and writes single characters, trained on the same stories with the
-    settings of the lecture. steps is the number of steps, and seconds is the computing time on one
-    core.
+    loss [100] is the mean training loss (nats per token) in each hundredth of the steps. held_out
+    [M, 2] contains a step and the bits per character on 60 held-out stories after this step. bits
+    is the same measure on all 200 held-out stories with the shipped weights. bits_of_characters is
+    the measure for the small GPT of lecture 07, which reads and writes single characters and was
+    trained on the same stories with the settings of the lecture. steps is the number of training
+    steps, and seconds is the computing time on one core.
 
     Args:
         size   "large" or "small"
@@ -77,12 +77,12 @@ def _stored(size):
 
 
 def tokenizer(alphabet, pairs):
-    """Return the tokenizer whose tokens are the bytes of the alphabet, the merged pairs, and END.
+    """Return a tokenizer with the bytes of the alphabet, the merged pairs and END as tokens.
 
     Args:
         alphabet   the bytes that occur
-        pairs      (a, b) of merges in the numbers of `BytePairs.train`, in which a token < 256 is
-                   a byte and 256 + i the result of merge i
+        pairs      merged pairs (a, b), numbered as in `BytePairs.train`. There a token < 256 is a
+                   byte, and 256 + i is the result of merge i
     """
     number = {b: i for i, b in enumerate(alphabet)}
     tokens, merges = [bytes([b]) for b in alphabet], []

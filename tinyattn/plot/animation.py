@@ -33,9 +33,9 @@ def animate_points(
 
     Args:
         frames    positions [F, N, 2], or [N, 2] for one time
-        classes   class of each point [N], shown by colour and shape; negative: no class, shown in
-                  pale grey
-        weights   size of the dots [F, N], from 0 to 1; 1 is a large dot with a dark edge
+        classes   class of each point [N], shown by colour and shape. Points with a negative class
+                  are pale grey
+        weights   size of the dots [F, N], from 0 to 1, where 1 is a large dot with a dark edge
         titles    a title for each panel
         title     title of the whole figure
         columns   number of panels in a row
@@ -165,8 +165,8 @@ def film(
     Args:
         draw         function draw(i, *axes) that fills the empty axes with image i
         frames       number of images
-        path         file to write; its folder is created if needed, or replaced by a temporary one
-                     if it is read-only
+        path         file to write. Its folder is created if necessary. If it is read-only, a
+                     temporary folder is used
         title        title of the film
         per_second   images per second
         first        duration of the first image in seconds

@@ -31,12 +31,12 @@ def attention_map(
     Args:
         weights   [T, S], or several heads as [H, T, S], a list, or a dictionary {title: [T, S]}
         tokens    labels of the T queries
-        keys      labels of the S keys; None: the labels of the queries
+        keys      labels of the S keys. If None, the labels of the queries are used
         title     title of the whole figure
         titles    a title for each head
-        numbers   True: write the weight into each cell; None: only if the cells are large enough
+        numbers   True: write the weight into each cell. If None, only if the cells are large enough
         digits    number of digits after the point
-        mask      bool [T, S] or [H, T, S]; False: the key is hidden, and the cell is hatched
+        mask      bool [T, S] or [H, T, S]. Cells of hidden keys (False) are hatched
         vmax      end of the scale
         ax        matplotlib Axes to draw into
         size      (width, height) in inches
@@ -79,9 +79,9 @@ def attention_lines(
     Args:
         weights     [T, S]
         tokens      labels of the T queries
-        keys        labels of the S keys; None: the labels of the queries
+        keys        labels of the S keys. If None, the labels of the queries are used
         title       title
-        query       index of the only query that is shown; None: all
+        query       index of the only query that is shown. If None, all are shown
         threshold   smallest weight that is drawn
         ax          matplotlib Axes to draw into
         size        (width, height) in inches

@@ -87,7 +87,7 @@ def drift_circles(ax, wire, drift, numbers):
         ax       Axes to draw into
         wire     positions of the wires [N, 2]
         drift    drift distances [N]
-        numbers  index of the colour of each hit [N] int; negative: grey
+        numbers  index of the colour of each hit [N] int. Hits with a negative index are grey
     """
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Circle
@@ -111,7 +111,7 @@ def table(values, rows, columns, *, title=None, digits=2, size=(11, 4.4), shade=
         title    title of the figure
         digits   number of digits after the point
         size     (width, height) in inches
-        shade    darkness of each cell [R, C], from 0 to 1; None: the values themselves
+        shade    darkness of each cell [R, C], from 0 to 1. If None, the values are used
     """
     values = np.asarray(values, object)
     shade = np.asarray(values if shade is None else shade, float)

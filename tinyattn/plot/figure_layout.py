@@ -1,8 +1,8 @@
 """Choose the size of names and numbers, which depends on the final positions in a figure.
 
-The positions are known only after Matplotlib's layout, which takes most of the drawing time. So the
-figures do not request a layout of their own, but wait for the one that is computed anyway when they
-are shown. All panels of a figure wait for the same layout.
+The positions are known only after Matplotlib's layout, which takes most of the drawing time.
+Therefore, the figures do not request an additional layout, but wait for the layout that is computed
+anyway when they are shown. All panels of a figure wait for the same layout.
 """
 
 from matplotlib.layout_engine import ConstrainedLayoutEngine

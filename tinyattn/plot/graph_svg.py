@@ -81,8 +81,8 @@ def computation_graph(tensor, names=None, *, values=True):
 
     Args:
         tensor   the result
-        names    {name: tensor}, or a Module for the names of its parameters; every named result
-                 gets its own box
+        names    {name: tensor}, or a Module for the names of its parameters. Every named result has
+                 its own box
         values   True: write values and gradients of tensors with few numbers
 
     Returns:

@@ -5,7 +5,7 @@ import numpy as np
 from tinyattn.plot.picture import Picture, canvas, color_map, figure, real_array
 from tinyattn.plot.style import DIVERGING, GREY, INK, PALE, SEQUENTIAL, style
 
-SMALLEST = 8  # points; smaller text cannot be read on a slide
+SMALLEST = 8  # points, because smaller text cannot be read on a slide
 WIDTH = 0.64  # width of a digit as a fraction of the font size
 MOST_IN_A_ROW = 4
 
@@ -40,7 +40,7 @@ def heatmap(
         titles         a title for each matrix
         row_label      label of the axis of rows
         column_label   label of the axis of columns
-        numbers        True: write the value into each cell; None: only if the cells are large
+        numbers        True: write the value into each cell. If None, only if the cells are large
                        enough
         digits         number of digits after the point
         center         value that is white, with different colours below and above it
@@ -48,7 +48,7 @@ def heatmap(
         vmax           end of the scale
         bar            True: show the scale
         bar_label      label of the scale
-        mask           bool [R, C], or one for each matrix; False: the cell is hatched
+        mask           bool [R, C], or one for each matrix. Cells with False are hatched
         ax             matplotlib Axes to draw into
         size           (width, height) in inches
     """
@@ -94,7 +94,7 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
         titles    text above each image
         columns   number of images in a row
         title     title of the whole figure
-        colors    name of a matplotlib colour map; the default draws 0 white and 1 black
+        colors    name of a matplotlib colour map. The default draws 0 white and 1 black
         size      (width, height) in inches
     """
     images = real_array("images", images, (3, 4))

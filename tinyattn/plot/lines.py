@@ -9,7 +9,7 @@ from tinyattn.plot.style import COLORS, GREY, INK, SIZE, style
 def loss_curve(
     histories, *, title=None, log=False, xlabel="epoch", ylabel="loss", smooth=1, ax=None, size=None
 ):
-    """Plot the loss over the epochs, of one training or of several.
+    """Plot the loss of one or more training runs over the epochs.
 
     The held-out losses of a `History` are dashed, with a dot at the epoch whose weights were kept.
 
@@ -89,8 +89,8 @@ def curves(
         markers     True: draw a dot at each value
         quantiles   (low, high), such as (0.1, 0.9). The line is then the median of the repeats, and
                     the band extends from one quantile to the other
-        ax          matplotlib Axes to draw on; None: a new figure
-        size        (width, height) of the figure in inches; None: the usual size
+        ax          matplotlib Axes to draw into. If None, a new figure is created
+        size        (width, height) of the figure in inches. If None, it has the usual size
     """
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f'curves: log must be "x", "y" or "xy", got {log!r}')
@@ -162,7 +162,7 @@ def bars(
         horizontal   True: horizontal bars
         numbers      True: write its number at each bar
         digits       number of digits after the point
-        highlight    name of the bar to highlight; the others become grey
+        highlight    name of the bar to highlight, while the others become grey
         ax           matplotlib Axes to draw into
         size         (width, height) in inches
     """
@@ -185,7 +185,7 @@ def bars(
                 [f"{m:z.{digits}f}".replace("-", "−") for m in mean],
                 padding=4,
                 fontsize=13,
-                # other lines pass behind the text
+                # other lines are drawn behind the text
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
             ax.margins(**{"x" if horizontal else "y": 0.12})

@@ -30,7 +30,7 @@ def graph(
 
     Args:
         graph         the `Graph`
-        positions     [N, 2], or [N, 3] for a drawing in space; None: `layout` finds them
+        positions     [N, 2], or [N, 3] for a drawing in space. If None, `layout` computes them
         classes       class of each node [N], shown by colour and shape
         values        a number for each node [N], shown by colour instead of a class
         widths        strength of each edge [E], at least 0
@@ -150,7 +150,7 @@ def layout(graph, dimensions=2, rng=0):
 
 
 def _canvas(ax, size, dimensions):
-    """Return a picture in the plane, or one with three-dimensional Axes."""
+    """Return an empty `Picture` in the plane, or with three-dimensional Axes."""
     if dimensions == 2 or ax is not None:
         picture = canvas(ax, size)
         if dimensions == 3 and picture.ax.name != "3d":

@@ -11,7 +11,7 @@ class Picture:
 
     Args:
         figure   the matplotlib Figure
-        axes     its matplotlib Axes as a list; `ax` is the first
+        axes     its matplotlib Axes as a list, of which `ax` is the first
     """
 
     def __init__(self, figure, axes):
@@ -43,7 +43,7 @@ def figure(rows=1, columns=1, *, size=None, **options):
 
     Args:
         rows      number of rows of axes
-        columns   number of columns; `.axes` goes row by row
+        columns   number of columns. `.axes` lists the axes row by row
         size      (width, height) in inches
         options   sharex, sharey, width_ratios and others, for matplotlib's subplots
     """

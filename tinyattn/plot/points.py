@@ -48,8 +48,8 @@ def decision_boundary(
     """Draw points, with the class that a classifier predicts at every position as the background.
 
     Args:
-        predict   function of points [M, 2] float32 that returns scores [M, C] (the largest wins;
-                  the paler the colour, the less certain by softmax), or one logit [M] or [M, 1]
+        predict   function of points [M, 2] float32 that returns scores [M, C] (the largest wins,
+                  and paler colours mean a smaller softmax probability), or one logit [M] or [M, 1]
                   (class 1 above 0), or the classes themselves as integers [M]
         points    [N, 2]
         classes   class of each point [N]

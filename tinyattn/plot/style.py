@@ -1,4 +1,4 @@
-"""The style of all pictures: colours, font sizes, and matplotlib's settings for them."""
+"""The style of all figures: colours, font sizes, and matplotlib's settings for them."""
 
 import sys
 from contextlib import contextmanager
@@ -58,7 +58,7 @@ _STYLE = {
 
 
 def pyplot():
-    """matplotlib.pyplot, imported when the first picture is drawn."""
+    """Return matplotlib.pyplot, which is imported when the first figure is drawn."""
     try:
         import matplotlib.pyplot as plt
     except ModuleNotFoundError as error:
@@ -71,9 +71,9 @@ def pyplot():
 
 @cache
 def _in_notebook():
-    """Return whether this is a notebook, where pictures are shown at half the size of their pixels.
+    """Return whether this is a notebook, where figures are shown at half the size of their pixels.
 
-    They then match the text around them, and stay sharp when a slide enlarges them.
+    Figures then match the text around them, and stay sharp when a slide enlarges them.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:

@@ -12,10 +12,10 @@ from tinyattn.trace.fast_rows import Rows, element_by_element, moved
 from tinyattn.trace.forward import run
 from tinyattn.trace.tape import pull
 
-# elements of y times elements of the inputs; up to this size, rules are evaluated more often
+# elements of y times elements of the inputs, up to which rules are evaluated more often
 SMALL = 20_000
 FEW, MANY = 2, 8  # number of extra evaluations of a rule at other numbers
-# elements of the first extra evaluations; if they show nothing new, the rest are skipped
+# elements of the first extra evaluations. If they show nothing new, the rest are skipped
 SAMPLE = 24
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 SIGNS = {"add": "+", "subtract": "−", "multiply": "·", "divide": "/", "matmul": "@", "power": "**"}
 TIGHT = {"multiply", "divide", "matmul", "power"}  # a sum inside these operations needs brackets
-LONGEST = 18  # characters; a longer expression does not serve as a name
+LONGEST = 18  # characters, because a longer expression is not useful as a name
 DULL = {"x", "y", "out", "output", "input", "result", "t", "a", "b", "inputs", "module", "values"}
 
 

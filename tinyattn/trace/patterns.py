@@ -11,12 +11,13 @@ import numpy as np
 def packed(step, rows):
     """Return the rows of each input as a dictionary that the page can read, or None without rows.
 
-    n       number of slopes in every row; if it differs, `starts` instead
-    first   the first column of each row; "i" if it is the row's own index
-    offset  the columns from there, as a number (equal steps) or a list; `columns` lists all
-            columns instead if there is no pattern
-    slope   one number for all slopes; `row` one number for each row; `same` one row for all;
-            `partner` the input whose values they are; `slopes` lists all slopes otherwise
+    n       number of slopes in every row. If the rows differ, `starts` is given instead
+    first   the first column of each row, or "i" if it is the index of the row
+    offset  the columns from the first one on, as a number (equal steps) or a list. `columns` lists
+            all columns instead if there is no pattern
+    slope   one number for all slopes. Otherwise, `row` is a number for each row, `same` is one row
+            for all, `partner` is the input with the slopes as its values, or `slopes` lists all
+            slopes
     """
     out = []
     for k, r in enumerate(rows):

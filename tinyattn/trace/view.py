@@ -27,8 +27,8 @@ def trace(what=None, *args, model=None, title=None, labels=()):
                                   weights have their names in it; otherwise pass the model too,
                                   ta.trace(loss, model). Each loss, norm and attention is one box
                                   with its formula
-        ta.trace(f, x, y)         runs f(x, y); arrays of floating-point numbers get gradients
-        with ta.trace() as t:     records the lines of the block; its last single number is traced
+        ta.trace(f, x, y)         runs f(x, y) with gradients of floating-point arrays
+        with ta.trace() as t:     records the lines of the block, and traces its last scalar
             loss = ...
 
     During recording, operations use array algebra instead of compiled kernels, so there are more

@@ -11,7 +11,7 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
 
     Args:
         points   positions [N, 2]
-        sizes    sizes of the drawn points [N], such as their momenta; None: all equal
+        sizes    sizes of the drawn points [N], such as their momenta. If None, all are equal
         k        initial number of neighbours
         what     word for a point, such as "particle"
     """

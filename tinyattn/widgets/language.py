@@ -13,7 +13,7 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
     Args:
         weights   [L, H, T, S], or a list of L arrays [H, T, S]
         tokens    T labels of the queries
-        keys      S labels of the keys; None: the same as the queries
+        keys      S labels of the keys. If None, they are the same as those of the queries
         what      name of the model, for the title
         layer     index of the layer that is shown initially
         head      index of the head that is shown initially
@@ -91,7 +91,7 @@ def spectral_radius(W, g=None, steps=40):
 
     Args:
         W       matrix [n, n], which is rescaled to the spectral radius set by the slider
-        g       gradient [n]; None: random
+        g       gradient [n]. If None, it is random
         steps   number of steps
     """
     W = numbers("spectral_radius", "W", W, 2)

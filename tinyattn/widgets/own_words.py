@@ -8,7 +8,7 @@ from tinyattn.engine.autograd import no_grad
 from tinyattn.widgets import still
 from tinyattn.widgets.widget import Widget
 
-LONGEST = 40  # tokens; a map of more tokens is too fine to click on
+LONGEST = 40  # tokens, because a map of more tokens is too fine to click on
 
 
 def own_words(model, tokenizer, text, *, what="a small GPT"):
@@ -69,7 +69,7 @@ def rows_in_8_bits(matrix, largest=127):
 
     Args:
         matrix    numbers [R, C]
-        largest   largest absolute value of the whole numbers; 31 needs only 6 of the 8 bits
+        largest   largest absolute value of the integers. With 31, only 6 of the 8 bits are needed
     """
     matrix = np.asarray(matrix, np.float64)
     factors = (np.abs(matrix).max(axis=1) / largest).astype("<f4")

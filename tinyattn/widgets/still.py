@@ -48,7 +48,7 @@ def bars(title, labels, values):
 
 
 def curves(title, x, ys, xlabel, log=False):
-    """Draw curves over x; with log, the vertical axis shows powers of ten."""
+    """Draw curves over x. With `log`, the vertical axis shows powers of ten."""
     x, ys = np.asarray(x, float), [np.asarray(y, float) for y in ys]
     ys = [np.log10(np.maximum(y, 1e-300)) for y in ys] if log else ys
     low, high = min(y.min() for y in ys), max(y.max() for y in ys)

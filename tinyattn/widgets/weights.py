@@ -34,7 +34,7 @@ def score_variance(q, keys, dimensions=None):
     Args:
         q            query [d]
         keys         keys [N, d]
-        dimensions   numbers of features to choose from; None: 1, 2, 4, ...
+        dimensions   numbers of features to choose from. If None, they are 1, 2, 4, ...
     """
     q, keys = numbers("score_variance", "q", q, 1), numbers("score_variance", "keys", keys, 2)
     if keys.shape[1] != len(q):

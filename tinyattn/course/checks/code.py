@@ -16,8 +16,8 @@ from tinyattn.course.checks import listed
 
 TASK = re.compile(r"^## (?:Task )?(\d+)[.:]")
 STUB = "raise NotImplementedError("
-DEEPEST = 150  # levels of a syntax tree; a nested program has a few dozen
-LONGEST = 200_000  # characters of a cell; an answer has a few thousand
+DEEPEST = 150  # levels of a syntax tree, where a nested program has a few dozen
+LONGEST = 200_000  # characters of a cell, where an answer has a few thousand
 CELL_MAGIC = re.compile(r"^\s*%%(\w+)")
 OTHER_LANGUAGE = {"bash", "sh", "html", "HTML", "javascript", "js", "latex", "markdown", "svg"}
 SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda

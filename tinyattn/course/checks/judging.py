@@ -13,7 +13,7 @@ from tinyattn.course.checks.listed import BASIC
 
 NO_RETURN = "without return"
 VALUES = "no gradient, because the values are not right"
-# tolerances for a formula in float64; difference quotients are less exact
+# tolerances for a formula in float64, which are too strict for difference quotients
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 HIDDEN = (1, 2, 3)  # seeds of the cases that only the grader uses
 GRADIENTS = [

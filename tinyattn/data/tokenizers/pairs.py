@@ -1,6 +1,6 @@
-"""Byte-pair encoding, in which the most frequent pair of neighbours becomes one token, repeatedly.
+"""Byte-pair encoding, which repeatedly merges the most frequent pair of neighbouring tokens.
 
-Source: Sennrich, Haddow, Birch 2016; on bytes: Radford et al. 2019.
+Source: Sennrich, Haddow, Birch 2016, and for bytes Radford et al. 2019.
 """
 
 import re
@@ -13,18 +13,18 @@ from tinyattn.data.tokenizers.words import split_digits, split_gpt2
 
 
 class BytePairs:
-    """A tokenizer of bytes and of pairs of tokens that were merged into one.
+    """A byte-pair tokenizer. Its tokens are bytes, and pairs of tokens that were merged into one.
 
         tokenizer = BytePairs.train(text, 1000)
         tokenizer.encode("the theory")
 
     Args:
         tokens    the bytes of each token, as a list
-        merges    list of (a, b, c), in order of priority: the tokens a b become c
-        special   {text: token}, such as the end of a text; these are found before a text is split
-                  into words
+        merges    list of (a, b, c) in order of priority, where the tokens a b become c
+        special   {text: token}, such as the end of a text. These tokens are found before a text is
+                  split into words
         split     function that cuts a text into words, within which pairs are merged
-        unknown   token for bytes without a token of their own; None: such bytes are an error
+        unknown   token for bytes that have no token. If None, such bytes are an error
     """
 
     def __init__(self, tokens, merges, special=None, split=split_gpt2, unknown=None):
@@ -42,16 +42,17 @@ class BytePairs:
 
     @classmethod
     def train(cls, text, vocab_size, special=(), split=split_gpt2):
-        """Learn the merges from a text, until there are vocab_size tokens.
+        """Learn merges from a text until there are vocab_size tokens, and return the tokenizer.
 
-        Tokens 0 to 255 are the bytes, followed by the merges in the order in which they were found,
-        and by the special tokens. If several pairs are equally frequent, the one with the lowest
-        ids is merged. If no pair occurs twice any more, there are fewer than vocab_size tokens.
+        Tokens 0 to 255 are the bytes. The merged tokens follow in the order in which they were
+        found, and the special tokens come last. If several pairs are equally frequent, the pair
+        with the lowest ids is merged. If no pair occurs at least twice, training stops with fewer
+        than vocab_size tokens.
 
         Args:
             text         the text
             vocab_size   number of tokens
-            special      texts that become tokens of their own
+            special      texts that each become one token
             split        function that cuts a text into words, within which pairs are merged
         """
         if vocab_size < 256 + len(special):
@@ -79,7 +80,7 @@ class BytePairs:
             metadata   {key: value} of the file
 
         Raises:
-            ValueError: an entry is missing or of another kind
+            ValueError: an entry is missing or has the wrong kind
         """
         kind, pre = (metadata.get(f"tokenizer.ggml.{k}") for k in ("model", "pre"))
         pre = "default" if pre is None else pre
@@ -163,7 +164,7 @@ def _texts(metadata, name):
 
 
 def _types(metadata):
-    """Return the kind of each token: 1 for an ordinary one, 3 for a control token."""
+    """Return the kind of each token, 1 for an ordinary token and 3 for a control token."""
     types, n = metadata.get("tokenizer.ggml.token_type"), len(_texts(metadata, "tokens"))
     types = np.asarray(types)
     if types.shape != (n,) or types.dtype.kind not in "iu":
@@ -201,7 +202,7 @@ def merged(ids, pair, new):
 
 
 class _Pairs:
-    """The counts of all pairs of neighbours, which are kept up to date while pairs are merged."""
+    """The counts of all pairs of neighbouring tokens, which are updated as pairs are merged."""
 
     def __init__(self, words):
         self.words = [[list(w.encode("utf-8")), n] for w, n in words.items()]
@@ -211,7 +212,7 @@ class _Pairs:
             self._add(k, +1)
 
     def _add(self, k, sign):
-        """Count the pairs of word k, or subtract them again."""
+        """Add the pairs of word k to the counts, or subtract them."""
         ids, n = self.words[k]
         for pair in zip(ids, ids[1:], strict=False):
             self.count[pair] += sign * n
@@ -236,7 +237,7 @@ class _Pairs:
 
 
 def _letters():
-    """Return {letter: byte}. GPT-2 writes blank and invisible bytes as letters from 256 on."""
+    """Return {character: byte}. GPT-2 writes blank and invisible bytes as characters >= 256."""
     visible = [
         *range(ord("!"), ord("~") + 1),
         *range(ord("¡"), ord("¬") + 1),
@@ -254,7 +255,7 @@ BYTES = NO_LETTER | {ord(letter): b for letter, b in LETTERS.items()}  # Latin-1
 
 
 def _to_bytes(token):
-    """Return the bytes of a token that is written in the letters of GPT-2."""
+    """Return the bytes of a token that is written in the characters of GPT-2."""
     try:
         return token.translate(BYTES).encode("latin-1")
     except UnicodeEncodeError:

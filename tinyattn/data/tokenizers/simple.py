@@ -1,4 +1,4 @@
-"""Text as characters and as bytes."""
+"""Tokenizers for the characters and for the bytes of a text."""
 
 import numpy as np
 
@@ -12,10 +12,10 @@ class Characters:
         tokenizer.encode("hole")      # [1, 3, 2, 0]: its characters are e, h, l, o
         tokenizer.decode([1, 0])      # "he"
 
-    Encoding a character that is not in the text is an error.
+    Encoding a character that does not occur in the text is an error.
 
     Args:
-        text   text whose characters are known
+        text   text with all characters that must be known
     """
 
     def __init__(self, text):
@@ -42,9 +42,10 @@ class Characters:
 
 
 class Bytes:
-    """A tokenizer with the 256 possible bytes of UTF-8, for text in every script.
+    """A tokenizer with one token for each of the 256 bytes, for UTF-8 text in any script.
 
-    There is nothing to learn. Bytes that are not UTF-8, which a model may write, are shown as �.
+    Its vocabulary does not depend on a text. If a model writes bytes that are not UTF-8, they are
+    decoded as �.
     """
 
     def encode(self, text):

@@ -1,6 +1,7 @@
-"""WordPiece, the tokenizer of BERT: known words stay whole, and others are cut into known pieces.
+"""WordPiece, the tokenizer of BERT, which cuts words that it does not know into known pieces.
 
-Source: Wu et al. 2016; the cleaning of the text: Devlin et al. 2019, code of the "uncased" models.
+Source: Wu et al. 2016. The text is cleaned as in the code of the "uncased" models of Devlin et al.
+2019.
 """
 
 import re
@@ -33,12 +34,13 @@ class WordPiece:
         ids, keep = tokenizer.batch(["A cat.", "The dog chased it."])
 
     Args:
-        vocabulary   path of a file with one piece per line, or the list of its lines; pieces that
+        vocabulary   path of a file with one piece per line, or the list of its lines. Pieces that
                      continue a word begin with "##"
-        lower        True: everything becomes lower case, without accents (the "uncased" models)
+        lower        True: the text is converted to lower case without accents (as in "uncased"
+                     models)
 
     Raises:
-        ValueError: the vocabulary lacks a special token, or has an empty or repeated piece; the
+        ValueError: the vocabulary lacks a special token, or has an empty or repeated piece. The
             error names the file and the line
     """
 
@@ -56,8 +58,7 @@ class WordPiece:
         self._special = re.compile(f"({'|'.join(map(re.escape, special))})")
 
     def encode(self, text, pair=None):
-        """Return the tokens of [CLS] text [SEP], followed by pair [SEP] if there is one, [T]
-        integers.
+        """Return the tokens of [CLS] text [SEP], or of [CLS] text [SEP] pair [SEP], [T] integers.
 
         Args:
             text   the text
@@ -107,9 +108,7 @@ class WordPiece:
         return "".join(f" {c} " if _is_sign(c) else c for c in text).split()
 
     def _cut(self, word):
-        """Cut a word: first the longest known piece at the start, then the longest of the rest, and
-        so on.
-        """
+        """Cut a word by repeatedly taking the longest known piece at the start of the rest."""
         found, start = [], 0
         if len(word) > LONGEST:
             return ["[UNK]"]
@@ -128,7 +127,7 @@ class WordPiece:
 
 
 def _lines(path):
-    """Return the lines of a vocabulary file, each of which must be a different piece."""
+    """Return the lines of a vocabulary file. Empty or repeated lines are an error."""
     content, first = Path(path).read_bytes(), {}
     try:
         lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
@@ -155,7 +154,7 @@ def _lines(path):
 
 @lru_cache(4096)  # a text repeats a small number of characters many times
 def _spaced(c):
-    """Return the replacement of the character c: a blank, nothing, c between blanks, or c."""
+    """Return the replacement of character c, which is a blank, nothing, c between blanks, or c."""
     category = unicodedata.category(c)
     if c in "\t\n\r" or category == "Zs":
         return " "

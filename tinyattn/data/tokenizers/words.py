@@ -1,4 +1,4 @@
-"""Cut a text into words, numbers, punctuation and blanks before pairs are counted.
+"""Cut a text into words, numbers, punctuation and blanks, before byte pairs are merged.
 
 The pattern comes from GPT-2. It needs the Unicode categories of letters and numbers, which Python's
 `re` does not support, so they are inserted into the pattern as ranges of characters.
@@ -15,7 +15,7 @@ BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
 @cache
 def ranges(category):
-    """Return all characters whose category begins with this letter, as the inside of [...]."""
+    """Return the characters of all Unicode categories with this initial, as ranges for [...]."""
     codes = (c for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] == category)
     runs = groupby(enumerate(codes), key=lambda pair: pair[1] - pair[0])  # neighbours
     parts = []
@@ -27,11 +27,10 @@ def ranges(category):
 
 @cache
 def gpt2_pattern():
-    """Return a pattern for the pieces of a text: 's and similar endings, words, numbers, other
-    signs.
+    """Return a pattern for the pieces of a text, which are words, numbers and other signs.
 
-    A word, a number or a sequence of signs includes one blank before it. Further blanks are pieces
-    of their own.
+    Endings such as 's are separate pieces. A word, a number or a sequence of signs includes one
+    blank before it. Further blanks form separate pieces.
     """
     L, N = ranges("L"), ranges("N")
     return re.compile(
@@ -47,7 +46,7 @@ def digit_pattern():
 
 
 def split_gpt2(text):
-    """Return the pieces of a text, which concatenate to the text.
+    """Cut a text into pieces. Their concatenation is the text.
 
     Args:
         text   the text
@@ -56,9 +55,9 @@ def split_gpt2(text):
 
 
 def split_digits(text):
-    """Return the pieces of a text, as in `split_gpt2`, but with numbers cut into digits.
+    """Cut a text into pieces as in `split_gpt2`, but with each digit as a separate piece.
 
-    This is what SmolLM does.
+    SmolLM uses this rule.
 
     Args:
         text   the text

@@ -1,7 +1,7 @@
-"""The operations of kernels/ on vectors and threads; each file says which loops it speeds up.
+"""The operations of kernels/ with vector instructions and threads.
 
-`from tinyattn.kernels import fast` loads nothing more: `fast.softmax` is imported when it is first
-asked for, and Numba with it.
+Each file says which loops it speeds up. `from tinyattn.kernels import fast` does not import these
+files. `fast.softmax`, for example, is imported on first use, and Numba with it.
 """
 
 from importlib import import_module
@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 
 def __getattr__(name):
-    """A file of this folder, imported at its first use."""
+    """Return a file of this folder, imported at its first use."""
     if name.startswith("_") or find_spec(f"{__name__}.{name}") is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

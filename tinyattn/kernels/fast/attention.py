@@ -4,18 +4,18 @@
     a_ts     = exp(score_ts) / Σ_s' exp(score_ts')   the weights of a query sum to 1
     y_td     = Σ_s a_ts v_sd
 
-kernels/attention.py has these sums as loops, and `blockwise`, which you should read first: one pass
-over the keys in blocks, with a running maximum and a running sum. Here, the same is done for 64
-queries at a time, one in each lane. The weights of a block are used immediately and forgotten, so
-the memory grows with T and S, not with T·S, and the backward pass computes them again.
+Read kernels/attention.py first. It has these sums as loops, and `blockwise`, which reads the keys
+once, in blocks, with a running maximum and a running sum. In this file, the same is done for 64
+queries at a time, one in each lane. The weights of a block are used immediately and not stored, so
+the memory grows with T and S instead of T·S, and the backward pass computes the weights again.
 
 The functions take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bias of that dtype
 and a bool mask that broadcast to [..., T, S] (or None). They return y [..., T, E] and the arrays
 that the backward function needs. Where the mask is False, or s > t under `causal`, the score is -∞.
-A query that may attend to no key gives y = 0 and no gradient.
+For a query that may not attend to any key, y and the gradient are 0.
 
 In the code, n runs over all leading axes together, t over queries, s over keys, d over features. A
-gradient dL/dx is called dx; g is dL/dy.
+gradient dL/dx is called dx, and dL/dy is called g.
 """
 
 import math
@@ -53,10 +53,10 @@ MIN_TASKS = 8
 
 
 class Inputs(NamedTuple):
-    """The inputs of every task of both passes: the memory of the matrices, and its layout.
+    """The inputs of the tasks of both passes, as the memory of the matrices and its layout.
 
-    Matrix n of q starts at q[starts[0, n]], with the stride rows[0] from row to row; k, v, bias and
-    mask have the numbers 1 … 4 instead of 0.
+    Matrix n of q starts at q[starts[0, n]], with the stride rows[0] from row to row. For k, v, bias
+    and mask, the index is 1 … 4 instead of 0.
     """
 
     q: np.ndarray  # [N, T, D] with a single axis, like all arrays here
@@ -160,11 +160,11 @@ def attention_backward(
 
 @jit
 def forward(outputs, inputs, team, start, stop):
-    """`Outputs` from `Inputs`. One task: one block of queries of one head, against all keys.
+    """Compute `Outputs` from `Inputs`. A task is one block of queries of one head, with all keys.
 
-    After each block of keys, top = max score, total = Σ exp(score - top) and
-    acc = Σ exp(score - top) v hold for the keys so far. When the maximum rises, what was summed
-    up shrinks by exp(old - new).  (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao 2022)
+    After each block of keys, top = max score, total = Σ exp(score - top) and acc = Σ exp(score -
+    top) v hold for the keys so far. When the maximum rises, total and acc are multiplied by exp(old
+    - new). Source: Milakov and Gimelshein 2018, Rabe and Staats 2021, Dao 2022.
     """
     if fork_join(team, start, stop):
         return
@@ -295,15 +295,17 @@ def forward(outputs, inputs, team, start, stop):
 
 @jit
 def backward(queries, sums, inputs, parts, team, start, stop):
-    """`QueryRows` and `Sums` from `Inputs`.
+    """Compute `QueryRows` and `Sums` from `Inputs`.
 
-    One task: every parts-th block of queries of one head, added up in a dk and dv of its own.
+    A task is every parts-th block of queries of one head. Each task adds its gradients to a
+    separate dk and dv.
 
-    The weights come back as a_ts = exp(score_ts - highest_t) norm_t. The mean of da that the
-    rule of the softmax subtracts needs no second pass: Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s = g_t·y_t.
+    The weights are computed again as a_ts = exp(score_ts - highest_t) norm_t. The gradient of the
+    softmax subtracts the mean of da, which does not need a second pass, because Σ_s a_ts da_ts =
+    Σ_s a_ts g_t·v_s = g_t·y_t.
 
-    Two kinds of products: with the queries t in the lanes (scores, da, dq), and with the features
-    in the lanes (dk, dv), where q and g are read row by row.
+    There are two kinds of products. Scores, da and dq have the queries t in the lanes. dk and dv
+    have the features in the lanes, and q and g are read row by row.
     """
     if fork_join(team, start, stop):
         return
@@ -483,13 +485,13 @@ def backward(queries, sums, inputs, parts, team, start, stop):
 
 @helper
 def task_to_block(task, t_blocks):
-    """The matrix and the first query of a task of `forward`; the longest tasks come first."""
+    """Return the matrix and the first query of a task of `forward`, the longest tasks first."""
     return task // t_blocks, (t_blocks - 1 - task % t_blocks) * QUERIES
 
 
 @helper
 def load_bias_tile(tile, bias, at, row, column, rows, keys):
-    """tile[s, t] = bias[t, s], with zeros after the last row."""
+    """Write bias[t, s] to tile[s, t], with zeros after the last row."""
     noinline()
     if rows < QUERIES:
         fill(tile, 0)
@@ -509,11 +511,10 @@ NO_BITS, ALL_BITS = np.uint64(0), np.uint64(2**64 - 1)
 
 @helper
 def visibility(seen, mask, at, row, column, rows, keys, diagonal, first):
-    """Return NONE_, SOME_ or ALL_VISIBLE for a block; bit s of seen[t]: query t may attend to key
-    s.
+    """Return NONE_, SOME_ or ALL_VISIBLE for a block, and set bit s of seen[t] for visible keys s.
 
-    first: the number of keys before the block's first query, counted from the block's first key; on
-    the diagonal, query t may attend to this many keys and t + 1 more.
+    `first` is the position of the block's first query minus the position of its first key. On the
+    diagonal, query t may attend to first + t + 1 keys of the block.
     """
     noinline()
     if mask.size == 0 and not diagonal:
@@ -543,7 +544,7 @@ def visibility(seen, mask, at, row, column, rows, keys, diagonal, first):
 
 @helper
 def mask_tile(tile, seen, lane, wide, keys):
-    """tile[s, t] = -∞ where query t may not see key s."""
+    """Write -∞ to tile[s, t] if query t may not attend to key s."""
     noinline()
     hidden = broadcast(tile, -np.inf)
     for s in range(keys):
@@ -554,7 +555,7 @@ def mask_tile(tile, seen, lane, wide, keys):
 
 @helper
 def add_bias_gradient(db, at, row, column, ds, lane, rows, keys):
-    """dbias_ts += dscore_ts; where a number of the bias is broadcast, its gradients add up."""
+    """Add dscore_ts to dbias_ts, which is a sum where the bias was broadcast."""
     noinline()
     if row > 0 and column > 0:  # without broadcasting, each number belongs to one t and s
         transpose(db, at, row, ds, lane, QUERIES, keys, rows - lane, ds.dtype.type(1))
@@ -571,7 +572,7 @@ EMPTY = {np.dtype(d): np.empty((0, 0), d) for d in (np.float32, np.float64, bool
 
 
 def inputs(lead, q, k, v, bias, mask, causal, scale):
-    """The `Inputs` of the fast version."""
+    """Return the `Inputs` of the fast version."""
     sizes = (q.shape[-2], *k.shape[-2:], v.shape[-1])
     bias = EMPTY[q.dtype] if bias is None else bias
     mask = EMPTY[np.dtype(bool)] if mask is None else mask

@@ -22,7 +22,7 @@ BLOCK_ROWS = 64
 
 @jit
 def column_sums(sums, x, mean, C, N, squares, team, start, stop):
-    """Σ (x - mean), or with squares Σ (x - mean)², of the items of some parts; sums [parts, C]."""
+    """Compute Σ (x - mean), or Σ (x - mean)² if `squares`, for parts of the items, [parts, C]."""
     if fork_join(team, start, stop):
         return
     W, parts = width(x), sums.size // C
@@ -40,7 +40,7 @@ def column_sums(sums, x, mean, C, N, squares, team, start, stop):
 
 @jit
 def normalise(y, x, mean, factor, shift, C, team, start, stop):
-    """y = (x - mean) · factor + shift, each of them a number for each feature."""
+    """Compute y = (x - mean) · factor + shift, with mean, factor and shift for each feature."""
     if fork_join(team, start, stop):
         return
     W = width(x)
@@ -54,7 +54,7 @@ def normalise(y, x, mean, factor, shift, C, team, start, stop):
 
 @jit
 def gradient_sums(straight, along, g, x, mean, C, N, team, start, stop):
-    """Σ g and Σ g (x - mean) of the items of some parts; both [parts, C]."""
+    """Compute Σ g and Σ g (x - mean) for some parts of the items, both [parts, C]."""
     if fork_join(team, start, stop):
         return
     W, parts = width(x), straight.size // C
@@ -75,7 +75,7 @@ def gradient_sums(straight, along, g, x, mean, C, N, team, start, stop):
 
 @jit
 def normalise_backward(dx, g, x, mean, factor, level, slope, C, team, start, stop):
-    """dx = factor · (g - level - slope (x - mean))"""
+    """Compute dx = factor · (g - level - slope (x - mean))."""
     if fork_join(team, start, stop):
         return
     W = width(x)
@@ -89,7 +89,7 @@ def normalise_backward(dx, g, x, mean, factor, level, slope, C, team, start, sto
 
 
 def statistics(x):
-    """Mean and variance of each feature of x [N, C]."""
+    """Return the mean and variance of each feature of x [N, C]."""
     N, C = x.shape
     row, mean = ravel(x), np.zeros(C, x.dtype)
     for squares in (False, True):
@@ -101,7 +101,7 @@ def statistics(x):
 
 
 def batch_norm(x, weight, bias, mean, var, eps):
-    """(x - mean) / √(var + ε) · weight + bias, and the arrays for the backward pass."""
+    """Return (x - mean) / √(var + ε) · weight + bias, and the arrays for the backward pass."""
     N, C = x.shape
     scale = (1 / np.sqrt(var + eps)).astype(x.dtype, copy=False)
     factor = scale if weight is None else scale * weight
@@ -112,9 +112,10 @@ def batch_norm(x, weight, bias, mean, var, eps):
 
 
 def batch_norm_backward(g, saved, x, own):
-    """dx, dweight and dbias; own: mean and variance were computed from x, and so depend on it.
+    """Return dx, dweight and dbias. If `own`, mean and variance were computed from x.
 
-    With z = (x - mean) · scale: dx = factor (g - mean(g) - z mean(g z)), or factor g.
+    With z = (x - mean) · scale, dx = factor (g - mean(g) - z mean(g z)) if `own`, and otherwise
+    factor g.
     """
     N, C = x.shape
     mean, scale, factor = saved

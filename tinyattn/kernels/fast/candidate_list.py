@@ -23,16 +23,16 @@ INSERTION_PLACES = 16  # largest number of elements of a sorted list
 
 @helper_no_fma
 def insertion_lists(k):
-    """How many sorted lists of how many places hold k: (number, places of each)."""
+    """Return the number of sorted lists that k candidates need, and the length of each list."""
     number = max((k + INSERTION_PLACES - 1) // INSERTION_PLACES, 1)
     return number, (k + number - 1) // number
 
 
 @helper_no_fma
 def clear_lists(best, k):
-    """Empty sorted lists for several points; each place is a vector, each lane a point.
+    """Empty the sorted lists of several points. Each position is a vector with one lane per point.
 
-    If k is more than the places of one list, there are several lists, which take turns.
+    If k is larger than the length of one list, several lists take turns.
     """
     number, places = insertion_lists(k)
     for i in range(0, number * places * width(best), width(best)):
@@ -44,7 +44,8 @@ def insert(best, k, j, v):
     """Insert candidate j, at the distances v from the points, into their sorted lists.
 
     At each position, the nearer of two candidates stays and the farther one moves to the next
-    position; the one left after the last position is dropped. No branch depends on the distances.
+    position. The farthest candidate is dropped after the last position. No branch depends on the
+    distances.
     """
     number, places = insertion_lists(k)
     first = j % number * places * width(best)
@@ -56,8 +57,8 @@ def insert(best, k, j, v):
 
 @helper_no_fma
 def upper_bound(best, k):
-    """For each point an upper bound of the distance of the k-th nearest, as all lists together hold
-    k candidates; inf if one of them is not full.
+    """Return an upper bound of the distance of the k-th nearest for each point, or inf if a list is
+    not full.
     """
     number, places = insertion_lists(k)
     last = (places - 1) * width(best)
@@ -75,7 +76,7 @@ def pad_end(dist, o, n):
 
 @helper_no_fma
 def count_within(dist, o, n, limit):
-    """How many distances of the list are within the limit."""
+    """Return how many distances of the list are within the limit."""
     total = 0
     for i in range(o, o + n, width(dist)):
         total += count_less_equal(load(dist, i), limit)
@@ -84,7 +85,7 @@ def count_within(dist, o, n, limit):
 
 @helper_no_fma
 def find_limit(dist, o, n, k, limit):
-    """A limit that at least k of the n ≥ k distances are within, and not many more.
+    """Return a limit that at least k of the n ≥ k distances are within, and not many more.
 
     The search narrows an interval between a limit that keeps too few and one that keeps too many.
     The next limit to try is where k would be if the distances were spread evenly between the two
@@ -115,13 +116,13 @@ def find_limit(dist, o, n, k, limit):
 
 @helper_no_fma
 def tolerance(k):
-    """So many more than k may stay in a list when it is pruned."""
+    """Return how many candidates more than k may stay in a list after pruning."""
     return k // 4 + 2
 
 
 @helper_no_fma
 def shell_sort(dist, ids, o, n):
-    """Shell's sort by distance, ties by id: entries move in steps that get smaller and smaller."""
+    """Sort by distance, ties by id, with Shell's sort (in ever smaller steps)."""
     noinline()
     gap = 1
     while gap < n // 3:
@@ -140,7 +141,7 @@ def shell_sort(dist, ids, o, n):
 
 @helper_no_fma
 def sort(dist, ids, o, n):
-    """The same, by a sorting network if the list fits into registers."""
+    """Sort in the same way, but with a sorting network if the list fits into registers."""
     noinline()
     if fits_in_registers(dist, n):
         sort_in_registers(dist, ids, o, n)
@@ -150,13 +151,13 @@ def sort(dist, ids, o, n):
 
 @helper_no_fma
 def prune(dist, ids, o, n, k, limit):
-    """Keep the k nearest of the list and a few more at most; returns (their number, the limit)."""
+    """Keep the k nearest of the list and at most a few more. Return (their number, the limit)."""
     noinline()
     if n < k:
         return n, limit
     pad_end(dist, o, n)
     limit = find_limit(dist, o, n, k, limit)
-    end = np.int64(0)  # for Numba the constant 0 would be another type
+    end = np.int64(0)  # the constant 0 would have a different type in Numba
     for i in range(0, n, width(dist)):  # the write position is never ahead of the read position
         end += compress_less_equal(dist, ids, o + end, load(dist, o + i), ids, o + i, limit)
     if end > k + tolerance(k):  # many distances are (nearly) equal, so sort them

@@ -2,14 +2,14 @@
 
     y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - padding)
 
-kernels/conv.py has the formula as loops. Here it is a product of matrices. For 64 positions i at a
-time the numbers of x in their windows are copied into a block, one column for each position and one
-row for each (c, k), a term of the sum; the block stays in the first cache and is multiplied with
-w [channels out, terms] in tiles of registers (machine/tiles.py).
+kernels/conv.py has the formula as loops. In this file, it is a product of matrices. For 64
+positions i at a time, the numbers of x in their windows are copied into a block, which has one
+column for each position and one row for each term (c, k) of the sum. The block stays in the first
+cache and is multiplied by w [channels out, terms] in tiles of registers (machine/tiles.py).
 
-All arrays are contiguous: x [B, C, H, W], w [O, C / groups, KH, KW], y [B, O, rows, columns]; one
-axis is two of which the first has length 1. In the code b runs over the batch, o over channels
-out, c over channels in, p over positions, k over terms. dx is dL/dx, g is dL/dy.
+All arrays are contiguous: x [B, C, H, W], w [O, C / groups, KH, KW], y [B, O, rows, columns]. For a
+convolution over one axis, the first of the two has length 1. In the code, b runs over the batch, o
+over channels out, c over channels in, p over positions, k over terms. dx is dL/dx, g is dL/dy.
 """
 
 from typing import NamedTuple
@@ -64,7 +64,7 @@ class Shape(NamedTuple):
 # ---------------------------------------------------------------- blocks of windows
 
 POSITIONS = 64  # positions that are computed together
-TERMS = 128  # terms that are added together; 128 rows of 64 numbers fit into the L1 cache
+TERMS = 128  # terms that are added together, because 128 rows of 64 numbers fit into the L1 cache
 # the gradient of w is summed over this many parts of the batch, then over the parts
 BATCH_PARTS = 8
 
@@ -83,13 +83,13 @@ def padded_frame(x, n):
 
 @helper
 def row_length(n):
-    """Length of the last axis of a frame."""
+    """Return the length of the last axis of a frame."""
     return (n.wide + n.stride[1] - 1) // n.stride[1]
 
 
 @helper
 def copy_frame(frame, x, b, n, into):
-    """Copy picture b of x into its frame, or the frame back into x."""
+    """Copy image b of x into its padded frame, or the frame back into x."""
     noinline()
     step, size, one = n.stride[1], row_length(n), x.dtype.type(1)
     for c in range(n.C):
@@ -140,7 +140,7 @@ def copy_by_parity(frame, even, odd, x, at, count, into):
 
 @helper
 def term_offsets(n):
-    """For each term of a group, its place in the frame for the window of the first position."""
+    """Return the index in the frame of each term of a group, for the first window."""
     size, taps, places = (
         row_length(n),
         n.KH * n.KW,
@@ -158,7 +158,8 @@ def term_offsets(n):
 def cut_positions(pieces, n, W, p0, count):
     """Divide positions p0 … p0 + count into pieces, which end where a row or a vector ends.
 
-    pieces[i] = place in the block, its end, place in the frame. Returns how many there are.
+    pieces[i] is (start in the block, end in the block, index in the frame). Return the number of
+    pieces.
     """
     found, done, size = 0, 0, row_length(n)
     while done < count:
@@ -172,7 +173,7 @@ def cut_positions(pieces, n, W, p0, count):
 
 @helper
 def windows(block, row, frame, terms, c0, pieces, n_pieces):
-    """block[k, p] = value of term k at position p; rows of the block have `row` numbers.
+    """Write the value of term k at position p to block[k, p]. The stride between rows is `row`.
 
     Whole vectors are stored, so the next piece overwrites the end of the previous one.
     """
@@ -184,7 +185,7 @@ def windows(block, row, frame, terms, c0, pieces, n_pieces):
 
 @helper
 def windows_backward(frame, block, row, terms, c0, pieces, n_pieces):
-    """Add each number of the block to the place of the frame that `windows` took it from."""
+    """Add each number of the block to the element of the frame that `windows` copied it from."""
     noinline()
     W = width(frame)
     for k in range(len(terms)):
@@ -200,7 +201,7 @@ def windows_backward(frame, block, row, terms, c0, pieces, n_pieces):
 
 @jit
 def forward(y, x, w, bias, n, team, start, stop):
-    """Tasks start … stop; a task is PANEL positions of one picture."""
+    """Compute y for the tasks start … stop. A task is PANEL positions of one image."""
     if fork_join(team, start, stop):
         return
     W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
@@ -258,7 +259,7 @@ def forward(y, x, w, bias, n, team, start, stop):
 
 @jit
 def backward_x(dx, g, w_back, n, team, start, stop):
-    """dx of pictures start … stop: w^T [terms, O] times g, added to the places of the windows."""
+    """Compute dx of images start … stop, by adding w^T [terms, O] times g to the windows."""
     if fork_join(team, start, stop):
         return
     W, P, one = width(g), n.rows * n.columns, g.dtype.type(1)
@@ -367,7 +368,7 @@ def backward_w(dw, db, g, x, n, parts, wide, team, start, stop):
 
 
 def shape_of(x, w, stride, dilation, before, after, groups):
-    """The `Shape` of a convolution."""
+    """Return the `Shape` of a convolution."""
     B, C, H, W = x.shape
     high, wide = H + before[0] + after[0], W + before[1] + after[1]
     rows, columns = (
@@ -393,12 +394,12 @@ def shape_of(x, w, stride, dilation, before, after, groups):
 
 
 def terms_in(n):
-    """How many terms the sum for one y has."""
+    """Return how many terms the sum for one y has."""
     return n.C // n.groups * n.KH * n.KW
 
 
 def convolution(x, w, bias, n):
-    """y [B, O, rows, columns]"""
+    """Return y [B, O, rows, columns]."""
     y = empty_pooled((n.B, n.O, n.rows, n.columns), x.dtype)
     bias = np.zeros(n.O, x.dtype) if bias is None else ravel(bias)
     arrays = ravel(y), ravel(x), ravel(w), bias

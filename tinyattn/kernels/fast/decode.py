@@ -1,16 +1,16 @@
 """Process a few tokens in a transformer layer in one compiled call, for `tinyattn.inference`.
 
 A few tokens need so little computation that Python between the operations would take as long as the
-operations. A layer is therefore composed here of the kernels of the other files, and each of them
-with enough work uses the team of threads. Most of the time is spent reading all weights once. The
-blocks of a Llama form a single call. Their weights are many arrays, so the kernel receives tables
-of addresses.
+operations. In this file, a layer is therefore one kernel that calls the kernels of the other files.
+Those with enough work use the team of threads. Most of the time is spent reading all weights once.
+The blocks of a Llama form a single call. Their weights are many arrays, so the kernel receives
+tables of addresses.
 
-B texts, D features, H heads with queries, G with keys and values, d features each. In the first two
-layers, one token of each text is new: the keys and values of all tokens so far are in memory as [B,
-G, places, d], of which lengths[b] are in use, and those of the new token are written after them. In
-the third, all T tokens of each text come together. The formulas are the same as in
-`nn.TransformerEncoderLayer` and `nn.LlamaBlock`, line by line.
+Letters: B texts, D features, H query heads and G heads with keys and values, each with d features.
+In the first two layers, one token of each text is new. The keys and values of all tokens so far are
+in memory as [B, G, places, d], of which lengths[b] places are used, and those of the new token are
+written after them. In the third layer, all T tokens of each text are processed together. The
+formulas are the same as in `nn.TransformerEncoderLayer` and `nn.LlamaBlock`, line by line.
 """
 
 import math
@@ -40,7 +40,9 @@ FLOAT32 = 0  # kind of a matrix without blocks
 
 
 def encoder_layer(x, cache, H, eps, weights):
-    """The result of `encoder_layer_steps` for x [B, D]; cache is (keys, values, lengths before)."""
+    """Return the result of `encoder_layer_steps` for x [B, D] and cache (keys, values, old
+    lengths).
+    """
     out = empty_pooled(x.shape, x.dtype)
     for rows in groups(len(x)):
         kept = [a[rows] for a in cache]
@@ -51,7 +53,7 @@ def encoder_layer(x, cache, H, eps, weights):
 
 
 def llama_blocks(x, past, lengths, places, H, G, d, wide, pairs, cos, sin, eps, norms, maps):
-    """The result of `llama_blocks_steps` for x [B, D]; past are those of the first text."""
+    """Return the result of `llama_blocks_steps` for x [B, D], with `past` of the first text."""
     out = empty_pooled(x.shape, x.dtype)
     largest = len(x) * max(x.shape[1], H * d) * max(wide, H * d)
     text = G * places * d * x.itemsize  # bytes of the keys of one text
@@ -78,27 +80,25 @@ def llama_blocks(x, past, lengths, places, H, G, d, wide, pairs, cos, sin, eps, 
 
 
 def groups(B):
-    """Return slices of at most MAX_ROWS texts each, as equal as possible; more together are not
-    faster.
-    """
+    """Return slices of at most MAX_ROWS texts. Their lengths are as equal as possible."""
     n = -(-B // MAX_ROWS)
     return [slice(i * B // n, (i + 1) * B // n) for i in range(n)]
 
 
 def too_small_for_threads(x, cache, weights):
-    """Whether no part of a layer is worth a second thread."""
+    """Return whether no part of a layer is worth a second thread."""
     places = cache[0].shape[2]
     return max(len(x) * max([w.size for w in weights]), 2 * x.size * places) <= thresholds.DECODE
 
 
 def flat_cache(keys, values, lengths):
-    """(keys and values with one axis, lengths, places) of a cache."""
+    """Return (keys and values with one axis, lengths, places) of a cache."""
     return keys.reshape(-1), values.reshape(-1), lengths, keys.shape[2]
 
 
 @jit
 def encoder_layer_steps(out, x, keys, values, lengths, places, H, eps, weights, team):
-    """x ← x + Attention(norm x),  out = x + W₂ gelu(W₁ norm x + b₁) + b₂;   x [B, D]."""
+    """Compute x ← x + Attention(norm x),  out = x + W₂ gelu(W₁ norm x + b₁) + b₂ for x [B, D]."""
     norm1, shift1, w_in, b_in, w_out, b_out, norm2, shift2, w1, b1, w2, b2 = weights
     B, n = lengths.size, x.size
     D = n // B
@@ -149,12 +149,13 @@ def encoder_layer_steps(out, x, keys, values, lengths, places, H, eps, weights, 
 def llama_blocks_steps(
     out, x, past, lengths, places, H, G, d, wide, step, apart, cos, sin, eps, norms, maps, team
 ):
-    """All blocks, one after the other; past [L, 2], norms [L, 2], maps [L, 7, 3] are tables.
+    """Run all blocks, one after the other, for x [B, D].
 
         x ← x + Attention(norm x),  x ← x + W_down (silu(W_gate z) ⊙ W_up z) with z = norm x
 
-    past: where the keys and values of a block are in memory; norms: where the weights of its norms
-    are; maps: its matrices, as `linear_maps` wants them.
+    Three tables have a row for each of the L blocks. past [L, 2] contains the addresses of keys and
+    values, norms [L, 2] the addresses of the weights of the norms, and maps [L, 7, 3] the matrices
+    in the form that `linear_maps` expects.
     """
     B, n, nothing = lengths.size, x.size, x[:0]
     D, Q, K, F, room = n // B, B * H * d, B * G * d, B * wide, B * G * places * d
@@ -206,7 +207,7 @@ def llama_blocks_steps(
 
 @helper
 def team_if_worth_it(team, multiplications):
-    """The team if there is so much to do, else an empty team."""
+    """Return the team if there is enough work for several threads, else an empty team."""
     return team if multiplications > thresholds.DECODE else team[:0]
 
 
@@ -221,7 +222,7 @@ def normalise(y, x, weight, bias, B, centred, eps):
 
 @helper
 def linear(y, x, weight, bias, B, team):
-    """y = x Wᵀ + b"""
+    """Compute y = x Wᵀ + b."""
     noinline()
     N, work = y.size // B, weight.size * B
     items = max(
@@ -244,7 +245,7 @@ def linear(y, x, weight, bias, B, team):
 
 @helper
 def linear_maps(y, x, maps, sizes, B, team):
-    """y = x Wᵀ + b for several W of the same x, one after the other: y_p [B, sizes[p]].
+    """Compute y = x Wᵀ + b for several W of the same x, one after the other: y_p [B, sizes[p]].
 
     A row of `maps` contains the address of W, its kind, and the address of b, or 0 without one. The
     kind is FLOAT32, or the kind of blocks in `fast.blocks`.
@@ -300,7 +301,7 @@ def rows_of_maps(y, x, sum_x, pairs, maps, sizes, B, tiles, items, team, start, 
 
 @helper
 def silu_gate(y, gate):
-    """y ← silu(gate) · y with silu(x) = x / (1 + e⁻ˣ)"""
+    """Compute y ← silu(gate) · y with silu(x) = x / (1 + e⁻ˣ)."""
     one = y.dtype.type(1)
     for i in range(0, y.size, width(y)):
         x = load_partial(gate, i, y.size, 0)
@@ -312,8 +313,9 @@ def silu_gate(y, gate):
 def rotate(x, cos, sin, B, d, step, apart):
     """Apply rotary positions to all heads of each row; cos, sin [d/2], or [B, d/2] contiguous.
 
-    Pair j consists of the features j · step and j · step + apart of a head. Steps of 1 and d/2
-    apart give `nn.RotaryEmbedding`; 2 and 1 give `nn.InterleavedRotaryEmbedding`.
+    Pair j consists of the features j · step and j · step + apart of a head. For
+    `nn.RotaryEmbedding`, step is 1 and apart is d/2. For `nn.InterleavedRotaryEmbedding`, step is 2
+    and apart is 1.
     """
     half, wide = d // 2, x.size // B
     for b in range(B):
@@ -327,7 +329,7 @@ def rotate(x, cos, sin, B, d, step, apart):
 
 @helper
 def attend(y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, team, start, stop):
-    """y = Σ_s a_s v_s over all tokens so far and the new one, [B, H d].
+    """Compute y = Σ_s a_s v_s over all tokens so far and the new one, [B, H d].
 
     Item b G + g is text b and head g of the keys and values.
     Head h of text b has its query at q[b q_row + h d], and g its new key at k[b kv_row + g d].
@@ -363,7 +365,7 @@ def attend(y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, te
 
 
 def post_norm_layer(x, keep, H, eps, weights):
-    """The result of `post_norm_layer_steps` for x [B, T, D]; keep [B, T] or None."""
+    """Return the result of `post_norm_layer_steps` for x [B, T, D] and keep [B, T] or None."""
     B, T, _ = x.shape
     out = empty_pooled(x.shape, x.dtype)
     kept = np.empty(0, np.bool_) if keep is None else ravel(keep)
@@ -375,7 +377,7 @@ def post_norm_layer(x, keep, H, eps, weights):
 
 @jit
 def post_norm_layer_steps(out, x, keep, B, T, H, eps, weights, team):
-    """x ← norm(x + Attention(x)),  out = norm(x + W₂ gelu(W₁ x + b₁) + b₂);   x [B, T, D]."""
+    """Compute x ← norm(x + Attention(x)),  out = norm(x + W₂ gelu(W₁ x + b₁) + b₂), x [B, T, D]."""
     norm1, shift1, w_in, b_in, w_out, b_out, norm2, shift2, w1, b1, w2, b2 = weights
     n, N = x.size, B * T
     D = n // N
@@ -410,9 +412,10 @@ def post_norm_layer_steps(out, x, keep, B, T, H, eps, weights, team):
 
 @helper
 def attend_all(y, qkv, keep, T, H, d, team, start, stop):
-    """y_t = Σ_s a_ts v_s over the tokens of each text, [B, T, H d];   qkv [B, T, 3 H d].
+    """Compute y_t = Σ_s a_ts v_s [B, T, H d] over the tokens of each text, from qkv [B, T, 3 H d].
 
-    Item b H + h is head h of text b. keep [B T] says which tokens may be seen; empty: all.
+    Item b H + h is head h of text b. keep [B T] is True for tokens that may be attended to. If it
+    is empty, these are all tokens.
     """
     noinline()
     if fork_join(team, start, stop):

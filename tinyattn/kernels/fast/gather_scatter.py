@@ -19,10 +19,10 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 
 @jit
 def add_columns(y, rows, ids, C, parts, team, start, stop):
-    """y[ids_e] += rows_e in the columns of parts start … stop.
+    """Add rows_e to y[ids_e] in the columns of parts start … stop.
 
-    Each sum is made by one thread in the order of e. The rows are read once from front to back,
-    which is fast; only y is accessed at random, and it is smaller as a rule.
+    One thread computes each sum, in the order of e. The rows are read once from front to back,
+    which is fast. Only y, which is usually smaller, is accessed in random order.
     """
     if fork_join(team, start, stop):
         return
@@ -39,7 +39,7 @@ def add_columns(y, rows, ids, C, parts, team, start, stop):
 
 @jit
 def take(y, rows, ids, C, stream, team, start, stop):
-    """y_e = rows[ids_e] for e = start … stop."""
+    """Compute y_e = rows[ids_e] for e = start … stop."""
     if fork_join(team, start, stop):
         return
     W = width(y)
@@ -78,7 +78,7 @@ def sum_columns(y, rows, n, C, parts, team, start, stop):
 
 
 def sum_rows(rows):
-    """Σ_e rows_e of rows [n, C]."""
+    """Return Σ_e rows_e of rows [n, C]."""
     n, C = rows.shape
     y = np.zeros(C, rows.dtype)
     parts = max(1, min(thread_pool.num_threads(), C // width(y)))
@@ -89,7 +89,7 @@ def sum_rows(rows):
 
 
 def add_rows(y, rows, ids):
-    """y[ids_e] += rows_e; y [n, ...] contiguous, rows [E, ...], ids [E] int64 from 0 to n - 1."""
+    """Add rows_e to y[ids_e], for contiguous y [n, ...], rows [E, ...] and ids [E] int64 < n."""
     C = rows.size // max(len(ids), 1)
     parts = max(1, min(thread_pool.num_threads(), C // width(y)))
     arrays = y.reshape(-1), ravel(rows), ids
@@ -97,6 +97,6 @@ def add_rows(y, rows, ids):
 
 
 def take_rows(y, rows, ids):
-    """y_e = rows[ids_e]; arguments as above."""
+    """Write rows[ids_e] to y_e, for y [E, ...], rows [n, ...] and ids [E] int64 < n."""
     C = y.size // max(len(ids), 1)
     parallel_rows(take, len(ids), y.size, y.reshape(-1), ravel(rows), ids, C, use_nontemporal(y, C))

@@ -1,11 +1,12 @@
-"""The k nearest neighbours of every point of a cloud, exact, for many clouds at once.
+"""The exact k nearest neighbours of every point, for many clouds at the same time.
 
     d²_ij = Σ_d (x_id - x_jd)²,     the k smallest of row i in ascending order, ties by index j
 
 kernels/knn.py has these sums as loops, with the same arguments and the same results to the last
-bit. Here the points of a cloud are sorted into boxes of at most LEAF_SIZE neighbours, the leaves of
-a k-d tree; all points of a leaf are searched for together, and leaves that are too far away are
-skipped. With many features no box is too far away: then a matrix product finds the candidates.
+bit. In this file, the points of a cloud are sorted into the leaves of a k-d tree, which are boxes
+of at most LEAF_SIZE neighbouring points. The search for all points of a leaf is done together, and
+leaves that are too far away are skipped. With many features, hardly any box is too far away, so a
+matrix product finds the candidates instead.
 """
 
 from typing import NamedTuple
@@ -43,11 +44,11 @@ LEAF_SIZE = 64  # largest number of points in a leaf, a few vectors
 
 
 class Forest(NamedTuple):
-    """A k-d tree for each cloud, with 2^levels leaves; node i has the children 2i + 1 and 2i + 2.
+    """A k-d tree for each cloud, with 2^levels leaves. Node i has the children 2i + 1 and 2i + 2.
 
     The points of a leaf are stored one feature after the other: feature d of point t of leaf l is
-    block[(l · D + d) · LEAF + t], and rows[l · LEAF + t] is its row in x. After the last point,
-    there is inf.
+    block[(l · D + d) · LEAF + t], and rows[l · LEAF + t] is its row in x. Unused elements after the
+    last point are inf.
     """
 
     block: np.ndarray
@@ -125,12 +126,12 @@ def quickselect(key, rows, n, middle):
 
 @helper_no_fma
 def median_of_three(p, q, r):
-    """The middle one of three numbers."""
+    """Return the median of three numbers."""
     return max(min(p, q), min(max(p, q), r))
 
 
 class Keys(NamedTuple):
-    """Coordinates to select by, and the rows they belong to; with room for two more vectors."""
+    """Coordinates to select by, and their rows in x, with room for two more vectors."""
 
     key: np.ndarray
     rows: np.ndarray
@@ -141,12 +142,13 @@ MAX_PASSES = 48  # about two passes halve the number of keys, so this is enough 
 
 @helper_no_fma
 def quickselect_vectors(order, first, part, other, n, middle):
-    """Do the same for n keys; their rows go to order[first], order[first + 1], …
+    """Do the same for n keys with vectors, and write their rows to order[first], order[first + 1],
+    …
 
-    No branch depends on a single key: keys up to the pivot move to the front of `part`, and those
-    above it to `other`, one vector at a time. The side without the middle is finished. Keys keep
-    their order, so after one bad pivot the next may be bad as well. After MAX_PASSES passes, the
-    rest is selected one by one.
+    No branch depends on a single key: keys up to the pivot move to the front of `part`, and keys
+    above the pivot to `other`, one vector at a time. The side without the middle is finished.
+    Because keys keep their order, a bad pivot may be followed by more bad pivots. After MAX_PASSES
+    passes, the rest is selected one by one.
     """
     W, passes = width(part.key), 0
     while n > 2 * W and passes < MAX_PASSES:
@@ -178,7 +180,7 @@ def copy_rows(order, first, rows, n):
 
 @helper_no_fma
 def widest_axis(x, order, first, last):
-    """The feature in which the rows of x from order[first] on differ most, by a sample."""
+    """Return the feature in which the rows of x from order[first] on differ most, by a sample."""
     side, most, step = 0, x.dtype.type(-1), (last - first + LEAF_SIZE - 1) // LEAF_SIZE
     for d in range(x.shape[1]):
         low = high = x[order[first], d]
@@ -192,8 +194,7 @@ def widest_axis(x, order, first, last):
 
 @jit_no_fma
 def split_clouds(order, x, offsets, levels, level, until, team, first, last):
-    """Split the parts of the clouds at this level: small coordinates before the middle, the others
-    behind it. Then split the halves, down to the level `until`.
+    """Move small coordinates of each part before its middle, from this level down to `until`.
 
     Part p is number p mod 2^level of cloud p / 2^level.
     """
@@ -269,7 +270,9 @@ def box_distance(f, a, b):
 
 @helper_no_fma
 def mask_within_limit(f, l, node, limit):
-    """The points of leaf l whose distance from the box of a node is within their limit, as bits."""
+    """Return as bits which points of leaf l have a distance to the box of a node within their
+    limit.
+    """
     alwaysinline()
     D, bits = f.low.shape[1], np.uint64(0)
     for t in range(0, f.size[l], width(limit)):
@@ -285,7 +288,7 @@ def mask_within_limit(f, l, node, limit):
 
 @helper_no_fma
 def distances(f, l, q, other, t):
-    """d² of point q of leaf l from the points t, t + 1, … of another leaf, as a vector."""
+    """Return d² from point q of leaf l to the points t, t + 1, … of leaf `other`, as a vector."""
     alwaysinline()
     D = f.low.shape[1]
     total = broadcast(f.block, f.block.dtype.type(0))
@@ -297,9 +300,7 @@ def distances(f, l, q, other, t):
 
 @helper_no_fma
 def scan_leaf(dist, ids, o, n, f, l, q, other, limit):
-    """Append the points of the leaf `other` that are within the limit of point q; returns the new
-    n.
-    """
+    """Append the points of the leaf `other` within the limit of point q, and return the new n."""
     alwaysinline()
     for t in range(0, f.size[other], width(dist)):
         d2 = distances(f, l, q, other, t)
@@ -317,12 +318,12 @@ def initial_limits(limit, best, f, l, k):
             insert(best, k, j, distances(f, l, j, l, t))
         store(limit, t, upper_bound(best, k))
     for q in range(size, LEAF_SIZE):
-        limit[q] = -1  # no point is here, so nothing is within the limit
+        limit[q] = -1  # there is no point in this lane, so nothing is within the limit
 
 
 @helper_no_fma
 def max_limit(limit, size):
-    """The largest limit."""
+    """Return the largest limit."""
     largest = limit[0]
     for q in range(size):
         largest = max(largest, limit[q])
@@ -331,10 +332,11 @@ def max_limit(limit, size):
 
 @jit_no_fma
 def search(index, d2, f, k, team, first, last):
-    """One task: the neighbours of all points of one leaf, in all leaves that may hold some.
+    """Find the neighbours of all points of a leaf, in all leaves that may contain some.
 
-    From the root down, the nearer child first. A node is skipped when its box is farther from the
-    box of this leaf than the largest limit of its points; a leaf is compared with each point's own.
+    A task is one leaf. The tree is searched from the root down, the nearer child first. A node is
+    skipped if the distance between its box and the box of the leaf exceeds the largest limit of the
+    points. For a leaf, the limit of each point is used.
     """
     if fork_join(team, first, last):
         return
@@ -394,7 +396,7 @@ def search(index, d2, f, k, team, first, last):
 
 
 def knn(x, offsets, k):
-    """The k nearest neighbours of each point in its cloud, and their squared distances."""
+    """Return the k nearest neighbours of each point in its cloud, and their squared distances."""
     if k == 0 or len(x) == 0:
         return np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
     large = np.diff(offsets).max() > LARGE_CLOUD

@@ -3,12 +3,13 @@
     d²_ij / 2 = |x_i|² / 2 + |x_j|² / 2 - x_i·x_j
 
 The products of 64 points with 64 others are one small matrix product, which processors compute very
-fast. But where d² is close to 0 the three terms cancel, and what is left is rounding error. So this
-formula only chooses candidates: all that are not farther than the k-th so far plus twice the
-largest rounding error. Their distances are then computed from differences, and these decide.
+fast. But if d² is close to 0, the three terms cancel, and the result is mostly rounding error.
+Therefore, this formula only selects the candidates that are not farther than the k-th nearest so
+far plus twice the largest rounding error. The distances of the candidates are then computed from
+differences, and these distances decide.
 
-The error: each term is at most R² (R: the longest x, counted from the mean of the cloud), and
-passes through about D + 8 roundings of relative size ε/2; see `fill`.
+Each term is at most R², where R is the largest distance of a point from the mean of the cloud, and
+undergoes about D + 8 roundings of relative size ε/2. `fill` computes the resulting error bound.
 """
 
 from typing import NamedTuple
@@ -42,7 +43,7 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import fill as set_all
 from tinyattn.kernels.machine.tiles import product, transpose
 
-BLOCK = 64  # points whose products are computed together
+BLOCK = 64  # number of points that are multiplied together
 
 
 class Blocks(NamedTuple):
@@ -119,7 +120,7 @@ def fill(b, x, offsets, team, first, last):
 
 @helper_no_fma
 def prune_with_margin(dist, ids, o, n, k, limit, margin):
-    """Keep all entries up to the k-th distance plus the margin; returns (how many, the limit)."""
+    """Keep all entries up to the k-th distance plus the margin. Return (number, limit)."""
     noinline()
     if n < k:
         return n, limit
@@ -151,14 +152,14 @@ def exact_distances(dist, ids, o, n, x, i, D):
 
 @helper_no_fma
 def approximate_distances(b, tile, l, q, other, t):
-    """About d²/2 of point q of block l from those of another block, from t on as a vector."""
+    """Return approximately d²/2 from point q of block l to points t, t + 1, … of block `other`."""
     own, theirs = b.half[l * BLOCK + q], load(b.half, other * BLOCK + t)
     return maximum(theirs + own - load(tile, q * BLOCK + t), broadcast(tile, tile.dtype.type(0)))
 
 
 @helper_no_fma
 def initial_limits(limit, best, b, tile, l, k):
-    """For each point of block l, a limit that k points of it are within; inf if there is none."""
+    """Set, for each point of block l, a limit within which there are k points of l, or inf."""
     for t in range(0, b.size[l], width(tile)):
         clear_lists(best, k)
         for j in range(b.size[l] if b.size[l] >= k else 0):
@@ -234,7 +235,7 @@ def search(index, d2, overflow, x, b, k, team, first, last):
 
 
 def knn_by_product(x, offsets, k):
-    """The k nearest, or None if too many distances are nearly equal."""
+    """Return the k nearest, or None if too many distances are nearly equal."""
     b = blocks(x, offsets)
     index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
     overflow = np.zeros(len(b.size), bool)

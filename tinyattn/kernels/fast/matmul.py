@@ -1,12 +1,12 @@
 """The product of two matrices, C = A B, in the same threads as all other kernels.
 
-NumPy's product uses its own threads. They keep spinning for a while after each call, and so keep
-the processors busy when the next kernel begins.
+NumPy's product uses its own threads. These threads keep spinning for a while after each call, so
+the processors are still busy when the next kernel begins.
 
-kernels/matmul.py has the formula as loops. Here, B is first packed into column panels, as wide as a
-tile (see machine/packing.py). Then blocks of A are packed into row panels, as high as a tile, and
-multiplied by some of the panels of B. A panel stays in the L2 cache until all row panels have been
-multiplied by it, and each number that is read is used for a whole tile.
+kernels/matmul.py has the formula as loops. In this file, B is first packed into column panels, as
+wide as a tile (see machine/packing.py). Then blocks of A are packed into row panels, as high as a
+tile, and multiplied by some of the panels of B. A panel stays in the L2 cache until all row panels
+have been multiplied by it, and each number that is read is used for a whole tile.
 
 Where B is wide, each thread begins with its own group of panels, which it packs and multiplies by
 all rows of A, because numbers that another thread has just written take long to read. When its
@@ -72,11 +72,11 @@ class Operand(NamedTuple):
 
     numbers: np.ndarray
     row: int  # stride from row to row
-    column: int  # stride from column to column; one of the strides is 1
+    column: int  # stride from column to column, where one of the two strides is 1
 
 
 def matmul(a, b, bias=None):
-    """A B, plus bias_j in each row; a [M, K], b [K, N], each with contiguous rows or columns."""
+    """Return A B, plus bias_j in each row, for a [M, K] and b [K, N]."""
     (M, K), N = a.shape, b.shape[1]
     upright = a.flags.c_contiguous or not b.flags.c_contiguous
     if M <= FEW_ROWS and 2 * M < N < K and not upright and bias is None:
@@ -93,7 +93,7 @@ def matmul(a, b, bias=None):
 
 @lru_cache(4096)
 def plan(M, N, K, W, threads):
-    """(the `Blocking` as a tuple, groups, size of the packed panels) of a product."""
+    """Return (the `Blocking` as a tuple, groups, size of the packed panels) of a product."""
     n = choose_blocking(M, N, K, W, threads)
     # 16 more, so that the start can be aligned to a cache line
     size = -(-N // n.panel) * n.panel * K + 16
@@ -123,21 +123,21 @@ def choose_blocking(M, N, K, W, threads):
 
 
 def block_of_a(rows, K):
-    """(height, depth) of the blocks of some rows of A, all of about the same size."""
+    """Return (height, depth) of the blocks of some rows of A, all of about the same size."""
     depth = -(-K // max(1, -(-K // MAX_BLOCK_DEPTH)))
     height = min(MAX_BLOCK_ROWS, MAX_BLOCK_SIZE // max(depth, 1) // TILE_ROWS * TILE_ROWS)
     return -(-rows // (-(-rows // height) * TILE_ROWS)) * TILE_ROWS, depth
 
 
 def transposed(x):
-    """x^T, contiguous."""
+    """Return a contiguous copy of x^T."""
     out = np.empty(x.shape[::-1], x.dtype)
     transpose_matrix(out.reshape(-1), x.reshape(-1), *x.shape)
     return out
 
 
 def _operand(x):
-    """The `Operand` of x, as a tuple."""
+    """Return the `Operand` of x, as a tuple."""
     if x.flags.writeable and x.flags.c_contiguous:
         return x.reshape(-1), x.shape[1], 1
     if x.flags.writeable and x.flags.f_contiguous:
@@ -148,15 +148,16 @@ def _operand(x):
 
 @jit
 def transpose_matrix(out, x, rows, columns):
-    """out [columns, rows] = x^T"""
+    """Compute out [columns, rows] = x^T."""
     transpose(out, 0, rows, x, 0, columns, rows, columns, x.dtype.type(1))
 
 
 @jit
 def run_tasks(c, a, b, bias, packed, counters, n, threads, team, start, stop):
-    """What one thread does: in each group first panels are packed, then `step` rows multiplied.
+    """Do the work of one thread. In each group, panels are packed first, then `step` rows
+    multiplied.
 
-    An item is a thread; which tasks it does is decided here.
+    An item is a thread, and this function decides which tasks it does.
     """
     if fork_join(team, start, stop):
         return

@@ -1,11 +1,11 @@
 """The product of a matrix with one vector or a few, y_i = W x_i + b, without packing the matrix.
 
 `matmul` packs a matrix first, because each of its numbers is then used for many rows. For a few
-rows, packing takes longer than the product. Here, y_ij is the dot product of row i of x with row j
-of W, both contiguous; machine/dot_products.py computes several of them together.
+rows, packing takes longer than the product. In this file, y_ij is the dot product of row i of x
+with row j of W, both contiguous. machine/dot_products.py computes several dot products together.
 
-A model does this when it generates text: there is one new token for each text, for which all
-weights are read.
+This case occurs when a model generates text, because all weights are read for a single new token of
+each text.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 
 
 def product(a, b, bias=None):
-    """A B, plus bias_j in each row;   a [M, K], b [K, N] with contiguous columns."""
+    """Return A B, plus bias_j in each row, for a [M, K] and b [K, N] with contiguous columns."""
     (M, K), N = a.shape, b.shape[1]
     y = empty_pooled((M, N), a.dtype)
     bias = np.empty(0, a.dtype) if bias is None else ravel(bias)
@@ -34,7 +34,7 @@ def product(a, b, bias=None):
 
 @jit
 def few_rows(y, x, w, bias, M, N, K, items, team, start, stop):
-    """y = x Wᵀ + b, or + 0 without a bias; the tiles of y are divided among this many items."""
+    """Compute y = x Wᵀ + b. The tiles of y are divided among `items` items."""
     noinline()
     if fork_join(team, start, stop):
         return

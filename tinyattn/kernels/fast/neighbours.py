@@ -1,12 +1,12 @@
-"""Messages from K neighbours to each point, when all points have the same number of them.
+"""Messages from K neighbours to each point, where K is the same for all points.
 
     y_nf  = 1/K Σ_k w_nk h_if   and   z_nf = max_k w_nk h_if,     i = index_nk
     d²_nk = Σ_s (x_ns - x_is)²
 
-The messages, N·K·F numbers, are never stored, neither forward nor backward. In the backward pass
-each sender i gathers the gradients from the receivers n that it is a neighbour of, which
-`reverse_index` lists: no two threads add to one place. kernels/neighbours.py has the
-same as loops.
+The N·K·F messages are never stored, neither forward nor backward. In the backward pass, each sender
+i collects the gradients of all receivers n that it is a neighbour of, which `reverse_index` lists.
+Therefore, two threads never add to the same number. kernels/neighbours.py has the same formulas as
+loops.
 """
 
 import numpy as np
@@ -46,9 +46,10 @@ def _reverse_index(starts, edges, receivers, index):
 
 
 def reverse_index(index, senders):
-    """(starts, edges, receivers): the edges from point i are numbers starts[i] … starts[i + 1] - 1.
+    """Return (starts, edges, receivers), where point i has entries starts[i] … starts[i + 1] - 1.
 
-    edges has n · K + k of each of them, for index[n, k] = i, and receivers has n.
+    An edge from point i has index[n, k] = i. Its entry in edges is n · K + k, and its entry in
+    receivers is n.
     """
     starts, (edges, receivers) = (
         np.zeros(senders + 1, np.int64),
@@ -63,7 +64,7 @@ def reverse_index(index, senders):
 
 @jit_no_fma
 def forward(y, w, h, index, K, F, team, first, last):
-    """y = [mean, max]; the features are innermost, side by side in vectors."""
+    """Compute y = [mean, max], with vectors of consecutive features in the innermost loop."""
     if fork_join(team, first, last):
         return
     for n in range(first, last):
@@ -110,7 +111,7 @@ def backward_weights(dw, shared, g, y, w, h, index, K, F, team, first, last):
 
 @jit_no_fma
 def backward_messages(dh, shared, g, y, w, h, reverse, K, F, team, first, last):
-    """dh_if = Σ w_nk (g_nf / K + shared_nf [w_nk h_if = z_nf]) over the edges nk from i."""
+    """Compute dh_if = Σ w_nk (g_nf / K + shared_nf [w_nk h_if = z_nf]) over the edges nk from i."""
     if fork_join(team, first, last):
         return
     starts, edges, receivers = reverse
@@ -128,7 +129,7 @@ def backward_messages(dh, shared, g, y, w, h, reverse, K, F, team, first, last):
 
 
 def mean_max(w, h, index):
-    """[mean, max] of w_nk h_i. [N, 2F]"""
+    """Return mean and maximum of w_nk h_i, concatenated, [N, 2F]."""
     (N, K), F = index.shape, h.shape[1]
     y = np.empty((N, 2 * F), h.dtype)
     parallel_for(forward, N, *map(ravel, (y, w, h, index)), K, F)
@@ -151,7 +152,7 @@ def mean_max_backward(g, y, w, h, index, reverse, weights_wanted):
 
 @jit_no_fma
 def forward_max(y, tied, h, index, K, F, team, first, last):
-    """y_nf = max_k h_if, and how many of the k are equal to it."""
+    """Compute y_nf = max_k h_if, and how many of the k are equal to it."""
     if fork_join(team, first, last):
         return
     zero, one = broadcast(h, 0), broadcast(h, 1)
@@ -170,7 +171,7 @@ def forward_max(y, tied, h, index, K, F, team, first, last):
 
 @jit_no_fma
 def backward_max(dh, shared, y, h, reverse, F, team, first, last):
-    """dh_if = Σ shared_nf [h_if = y_nf] over the receivers n of i."""
+    """Compute dh_if = Σ shared_nf [h_if = y_nf] over the receivers n of i."""
     if fork_join(team, first, last):
         return
     starts, _, receivers = reverse
@@ -186,7 +187,7 @@ def backward_max(dh, shared, y, h, reverse, F, team, first, last):
 
 
 def maximum(h, index):
-    """max_k h_i [N, F], and how many are equal to it [N, F]."""
+    """Return max_k h_i [N, F], and how many are equal to it [N, F]."""
     (N, K), F = index.shape, h.shape[1]
     y, tied = np.empty((2, N, F), h.dtype)
     parallel_for(forward_max, N, *map(ravel, (y, tied, h, index)), K, F)
@@ -194,7 +195,7 @@ def maximum(h, index):
 
 
 def maximum_backward(g, y, tied, h, index, reverse):
-    """dh; tied maxima share the gradient."""
+    """Return dh, where tied maxima share the gradient."""
     dh = np.empty_like(h)
     parallel_for(backward_max, len(h), *map(ravel, (dh, g / tied, y, h)), reverse, h.shape[1])
     return dh
@@ -205,7 +206,7 @@ def maximum_backward(g, y, tied, h, index, reverse):
 
 @jit_no_fma
 def distances(d2, x, index, team, first, last):
-    """d²_nk = Σ_s (x_ns - x_is)²."""
+    """Compute d²_nk = Σ_s (x_ns - x_is)²."""
     if fork_join(team, first, last):
         return
     for n in range(first, last):
@@ -237,14 +238,14 @@ def backward_distances(dx, g, x, index, reverse, team, first, last):
 
 
 def squared_distances(x, index):
-    """d²_nk of each point and its neighbours. [N, K]"""
+    """Return d²_nk between each point and its neighbours, [N, K]."""
     d2 = np.empty(index.shape, x.dtype)
     parallel_for(distances, len(index), d2, x, index)
     return d2
 
 
 def squared_distances_backward(g, x, index, reverse):
-    """dx."""
+    """Return dx, the gradient of the points."""
     dx = np.empty_like(x)
     parallel_for(backward_distances, len(x), dx, g, x, index, reverse)
     return dx
@@ -255,7 +256,7 @@ def squared_distances_backward(g, x, index, reverse):
 
 @jit_no_fma
 def pairs(y, p, q, index, team, first, last):
-    """y_nk = p_n + q_i."""
+    """Compute y_nk = p_n + q_i."""
     if fork_join(team, first, last):
         return
     for n in range(first, last):
@@ -267,7 +268,7 @@ def pairs(y, p, q, index, team, first, last):
 
 @jit_no_fma
 def backward_pairs(dp, dq, g, reverse, team, first, last):
-    """dp_n = Σ_k g_nk, and dq_n the sum over the edges from n."""
+    """Compute dp_n = Σ_k g_nk, and dq_n the sum over the edges from n."""
     if fork_join(team, first, last):
         return
     starts, edges, receivers = reverse
@@ -289,14 +290,14 @@ def backward_pairs(dp, dq, g, reverse, team, first, last):
 
 
 def pair_sums(p, q, index):
-    """p_n + q_i for each point n and each of its neighbours. [N, K, F]"""
+    """Return p_n + q_i for each point n and each of its neighbours i, [N, K, F]."""
     y = empty_pooled((*index.shape, q.shape[1]), q.dtype)
     parallel_for(pairs, len(index), y, p, q, index)
     return y
 
 
 def pair_sums_backward(g, reverse):
-    """Return dp and dq; p and q have the same number of rows."""
+    """Return dp and dq, for p and q with the same number of rows."""
     dp, dq = np.empty((2, len(g), g.shape[2]), g.dtype)
     parallel_for(backward_pairs, len(g), dp, dq, g, reverse)
     return dp, dq

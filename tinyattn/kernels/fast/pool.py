@@ -1,16 +1,17 @@
-"""Pooling over one or two axes, forward and backward: one number for each window of a channel.
+"""Pooling over one or two axes, forward and backward.
 
     largest   y_i = max_k x_(i · stride + k · dilation - padding)
     mean      y_i = 1/K Σ_k x_(i · stride + k · dilation - padding)
 
-kernels/pool.py has the same as loops over a table of places. Here the places are computed, and each
-thread has channels of its own. To find the largest, one k is taken after the other, each for all
-windows of a row: LLVM then computes several windows at once. Windows of 2 × 2 beside one another,
-by far the most common ones, are compared in one pass. The forward pass stores where the largest
-was, so that the backward pass need not search for it again.
+kernels/pool.py has the same formulas as loops with a table of positions. In this file, the
+positions are computed, and each thread processes different channels. For the maximum, each k is
+processed for all windows of a row before the next k, so that LLVM can compute several windows with
+one instruction. The most common case by far, adjacent windows of 2 × 2, is computed in a single
+pass. The forward pass stores the position of the maximum, so the backward pass need not search for
+it again.
 
-All arrays are contiguous, with batch and channels as one axis: x [N, H, W], y [N, rows, columns];
-one axis is two of which the first has length 1. dx is dL/dx, g is dL/dy.
+All arrays are contiguous, with batch and channels as one axis: x [N, H, W], y [N, rows, columns].
+For pooling over one axis, the first of the two has length 1. dx is dL/dx, g is dL/dy.
 """
 
 from typing import NamedTuple
@@ -27,7 +28,7 @@ TIED = -1  # instead of an index: several numbers are equally large
 
 
 class Windows(NamedTuple):
-    """The positions of the windows; each pair is one number for rows and one for columns."""
+    """The positions of the windows. Each pair is (number for rows, number for columns)."""
 
     kernel: tuple
     stride: tuple
@@ -49,10 +50,11 @@ def columns_of(m, n, W, windows):
 
 @helper
 def larger_of(best, at, value, place):
-    """(best, at), or (value, place) if value is larger; at is TIED if both are equal.
+    """Return (best, at), (value, place) if value is larger, or (best, TIED) if both are equal.
 
-    nan counts as the largest. No branch depends on the numbers: whether the next one is larger
-    cannot be predicted, and a wrong prediction takes longer than a comparison.
+    nan counts as the largest. No branch depends on the numbers, because the processor cannot
+    predict whether the next number is larger, and a wrong prediction takes longer than a
+    comparison.
     """
     alwaysinline()
     larger = (value > best) | ((value != value) & (best == best))
@@ -62,7 +64,7 @@ def larger_of(best, at, value, place):
 
 @helper
 def compare_row(best, at, x, stride, place):
-    """Compare a row of maxima with x[0], x[stride], …, of which the first has this place."""
+    """Compare a row of maxima with x[0], x[stride], …, where x[0] has the index `place`."""
     alwaysinline()
     for j in range(len(best)):
         best[j], at[j] = larger_of(best[j], at[j], x[j * stride], np.int32(place + j * stride))
@@ -70,7 +72,7 @@ def compare_row(best, at, x, stride, place):
 
 @jit
 def largest(y, place, x, n, team, start, stop):
-    """y_i = max_k x_…, and its place u · W + v in x, for channels start … stop."""
+    """Compute the maximum y_i and its index u · W + v in x, for channels start … stop."""
     if fork_join(team, start, stop):
         return
     H, W = x.shape[1:]
@@ -112,7 +114,7 @@ def largest_of_four(y, place, x, team, start, stop):
 
 @jit
 def largest_backward(dx, g, y, place, x, n, team, start, stop):
-    """The largest of a window receives its g; several share it."""
+    """Add the g of each window to the dx of its maximum. If there are several, they share g."""
     if fork_join(team, start, stop):
         return
     H, W = x.shape[1:]
@@ -139,7 +141,7 @@ def largest_backward(dx, g, y, place, x, n, team, start, stop):
 
 @jit
 def mean(y, x, n, team, start, stop):
-    """y_i = 1/K Σ_k x_…; places over the edge count as zeros."""
+    """Compute the mean y_i = 1/K Σ_k x_…, where positions in the padding count as 0."""
     if fork_join(team, start, stop):
         return
     H, W = x.shape[1:]
@@ -159,7 +161,7 @@ def mean(y, x, n, team, start, stop):
 
 @jit
 def mean_backward(dx, g, n, team, start, stop):
-    """Every x of a window receives its share of g."""
+    """Add 1/K of the g of each window to the dx of its positions."""
     if fork_join(team, start, stop):
         return
     H, W = dx.shape[1:]
@@ -177,7 +179,7 @@ def mean_backward(dx, g, n, team, start, stop):
 
 
 def find_largest(y, place, x, n):
-    """Run `largest`, or its version for windows of 2 × 2 beside one another."""
+    """Run `largest`, or its version for adjacent windows of 2 × 2."""
     if n == FOUR:
         parallel_for(largest_of_four, len(x), y, place, x, serial=x.size < thresholds.POOL_OF_FOUR)
     else:
@@ -185,6 +187,6 @@ def find_largest(y, place, x, n):
 
 
 def over_channels(kernel, *arrays, n):
-    """Run a kernel on all threads; its items are the channels."""
+    """Run a kernel on all threads, with the channels as items."""
     serial = min(a.size for a in arrays) * n.kernel[0] * n.kernel[1] < thresholds.POOL
     parallel_for(kernel, len(arrays[0]), *arrays, n, serial=serial)

@@ -1,14 +1,14 @@
-"""The product with a matrix whose numbers have few bits, and whose blocks are read in place.
+"""The product with a quantized matrix, which is never unpacked as a whole.
 
-`raw` contains the bytes of all blocks, row by row; C numbers of a row are C / 32 blocks.
+`raw` contains the bytes of all blocks, row by row. A row of C numbers consists of C / 32 blocks.
 
     Q4_1   20 bytes: d and m as float16, 32 numbers q of 4 bits;   w = d q + m
     Q8_0   34 bytes: d as float16, 32 numbers q of 8 bits;         w = d q
 
-For one row of x, all sums are formed from blocks in registers. The data from memory is a sixth of
-float32, or a quarter with 8 bits, which matters because generation spends most of its time reading
-weights. For several rows of x, some rows of the matrix are unpacked into the nearest cache, and
-used for all of them.
+For one row of x, all sums are computed from blocks in registers. Compared with float32, a sixth of
+the data is read from memory, or a quarter with 8 bits. This matters because generation spends most
+of its time reading weights. For several rows of x, some rows of the matrix are unpacked into the
+nearest cache, and used for all of them.
 """
 
 from tinyattn.engine.memory import empty_pooled
@@ -39,7 +39,7 @@ AHEAD = 8192
 
 
 def product(x, raw):
-    """X Wᵀ;   x [M, C], raw [N, C / 32, bytes of a block]."""
+    """Return X Wᵀ for x [M, C] and raw [N, C / 32, bytes of a block]."""
     (M, C), (N, _, kind) = x.shape, raw.shape
     y = empty_pooled((M, N), x.dtype)
     arrays, serial = (y.reshape(-1), ravel(x), raw.reshape(-1)), M * N * C <= thresholds.MATVEC
@@ -48,7 +48,7 @@ def product(x, raw):
 
 
 def unpacked(raw, dtype):
-    """W [N, C] from raw [N, C / 32, bytes of a block]."""
+    """Return W [N, C] from raw [N, C / 32, bytes of a block]."""
     N, blocks, kind = raw.shape
     w = empty_pooled((N, 32 * blocks), dtype)
     parallel_for(unpack_rows, N, w.reshape(-1), raw.reshape(-1), kind, blocks)
@@ -57,7 +57,7 @@ def unpacked(raw, dtype):
 
 @jit
 def block_product(y, x, raw, kind, M, N, C, team):
-    """y = x Wᵀ, with the rows of the matrix divided among the team."""
+    """Compute y = x Wᵀ, with the rows of the matrix divided among the team."""
     noinline()
     sum_x, pairs = alloc_aligned(C // 32, y), alloc_aligned(C, y)
     prepare(sum_x, pairs, x, M)
@@ -79,14 +79,16 @@ def block_rows(y, x, sum_x, pairs, raw, kind, M, N, C, items, team, start, stop)
 
 @helper
 def prepare(sum_x, pairs, x, M):
-    """What `q4_1_sums` needs of x [C], the same for all rows of a matrix; nothing for M > 1 rows.
+    """Prepare x [C] for `q4_1_sums`, once for all rows of a matrix. For M > 1, nothing is needed.
 
-    sum_x are the sums Σ_i x_bi of the blocks. A byte of a block holds two numbers, one of them
-    times 16: byte_i = q_i + 16 q_(16+i). With it the upper one need not be cut out:
+    sum_x are the sums Σ_i x_bi of the blocks. A byte of a block contains two numbers, byte_i = q_i
+    + 16 q_(16+i). The following identity uses the whole byte, so the upper number need not be
+    extracted:
 
         q_i x_i + q_(16+i) x_(16+i) = q_i (x_i - x_(16+i) / 16) + byte_i x_(16+i) / 16
 
-    so a block of `pairs` are the 16 numbers x_i - x_(16+i) / 16, then the x_(16+i) / 16.
+    Therefore, a block of `pairs` consists of the 16 numbers x_i - x_(16+i) / 16, followed by the 16
+    numbers x_(16+i) / 16.
     """
     W, sixteenth = width(x), x.dtype.type(1 / 16)
     for b in range(sum_x.size if M == 1 else 0):
@@ -101,7 +103,7 @@ def prepare(sum_x, pairs, x, M):
 
 @helper
 def some_rows(y, x, sum_x, pairs, raw, kind, M, N, C, j0, j1):
-    """The columns j0 … j1 - 1 of y [M, N]: those rows of the matrix with all rows of x."""
+    """Compute columns j0 … j1 - 1 of y [M, N], from rows j0 … j1 - 1 of the matrix."""
     noinline()
     if M == 1:
         if kind == Q4_1:
@@ -118,7 +120,7 @@ def some_rows(y, x, sum_x, pairs, raw, kind, M, N, C, j0, j1):
 
 @jit
 def unpack_rows(w, raw, kind, blocks, team, start, stop):
-    """W, of whose rows of so many blocks these are unpacked."""
+    """Unpack rows start … stop of W, each of which has `blocks` blocks."""
     if fork_join(team, start, stop):
         return
     unpack(w[32 * start * blocks :], raw, kind, start * blocks, (stop - start) * blocks)
@@ -126,9 +128,10 @@ def unpack_rows(w, raw, kind, blocks, team, start, stop):
 
 @helper
 def q4_1_sums(y, sum_x, pairs, raw, n, j0, j1):
-    """y_j = Σ_b (d_jb Σ_i q_jbi x_bi + m_jb Σ_i x_bi) for rows j0 … j1 - 1 of n blocks each.
+    """Compute y_j = Σ_b (d_jb Σ_i q_jbi x_bi + m_jb Σ_i x_bi) for rows j0 … j1 - 1 of n blocks.
 
-    Two rows at a time, j and k: what was read of x serves both. sum_x and pairs: see `prepare`.
+    Two rows j and k are computed at a time, so each number of x is read once for both. `prepare`
+    explains sum_x and pairs.
     """
     noinline()
     W, zero, scales = width(y), y.dtype.type(0), alloc_aligned(4 * n, y)
@@ -159,7 +162,7 @@ def q4_1_sums(y, sum_x, pairs, raw, n, j0, j1):
 
 @helper
 def q8_0_sums(y, x, raw, n, j0, j1):
-    """y_j = Σ_b d_jb Σ_i q_jbi x_bi for rows j0 … j1 - 1 of n blocks each."""
+    """Compute y_j = Σ_b d_jb Σ_i q_jbi x_bi for rows j0 … j1 - 1 of n blocks each."""
     noinline()
     W = width(y)
     for j in range(j0, j1):
@@ -175,7 +178,7 @@ def q8_0_sums(y, x, raw, n, j0, j1):
 
 @helper
 def unpack(w, raw, kind, first, n):
-    """w = the numbers of n blocks from block `first` on."""
+    """Write the numbers of n blocks from block `first` on to w."""
     noinline()
     W = width(w)
     for b in range(n):

@@ -2,10 +2,10 @@
 
     j is a neighbour of i  if  d²_ij = Σ_d (x_id - x_jd)² ≤ r²
 
-kernels/radius.py tries all pairs, with the same results. Here the k-d tree of knn.py is walked
-twice, once to count the neighbours of each point and once to write them down. x [N, D] is ordered
-by cloud (rows offsets[c] to offsets[c + 1]); the result is j and i of all pairs, ordered by i, then
-by distance, ties by j. A point is its own neighbour.
+kernels/radius.py compares all pairs, with the same results. In this file, the k-d tree of knn.py is
+searched twice, first to count the neighbours of each point and then to store them. x [N, D] is
+sorted by cloud (rows offsets[c] to offsets[c + 1]). The result is j and i of all pairs, sorted by
+i, then by distance, then by j. Each point is one of its own neighbours.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 
 @jit_no_fma
 def search(f, r2, number, j_of, d2, starts, team, first, last):
-    """One task: the points of one leaf against all leaves whose box is within the radius."""
+    """Compare the points of one leaf (a task) with all leaves that have a box within the radius."""
     if fork_join(team, first, last):
         return
     W = width(f.block)
@@ -38,7 +38,7 @@ def search(f, r2, number, j_of, d2, starts, team, first, last):
         c, size = f.cloud[l], f.size[l]
         root, inner = f.node[c], (1 << f.levels[c]) - 1
         own = l - f.leaf[c] + inner
-        limit[:] = -1  # no point is here, so nothing is within the limit
+        limit[:] = -1  # there is no point in this lane, so nothing is within the limit
         for q in range(size):
             limit[q] = r2
             number[f.rows[l * LEAF_SIZE + q]] = 0
@@ -60,7 +60,7 @@ def search(f, r2, number, j_of, d2, starts, team, first, last):
                 row, none = (
                     f.rows[l * LEAF_SIZE + q],
                     np.int64(0),
-                )  # for Numba the constant 0 would be another type
+                )  # the constant 0 would have a different type in Numba
                 n = scan_leaf(dist, ids, none, none, f, l, q, other, r2)
                 if len(j_of) > 0:
                     o = starts[row] + number[row]
@@ -74,7 +74,7 @@ def search(f, r2, number, j_of, d2, starts, team, first, last):
 
 
 def radius(x, offsets, r2):
-    """The pairs (j, i) with d²_ij ≤ r², ordered by i, then by distance, ties by j."""
+    """Return the pairs (j, i) with d²_ij ≤ r², ordered by i, then by distance, ties by j."""
     if len(x) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     f = forest(x, offsets)

@@ -48,7 +48,7 @@ BLOCKS = 1, 1, 4, 4  # number of gates, plus one for the GRU, whose r needs q_n 
 
 
 class Sizes(NamedTuple):
-    """P is H and L is D, rounded up to whole vectors; the numbers in between are zeros."""
+    """The sizes of a call. P is H and L is D, rounded up to whole vectors and padded with zeros."""
 
     kind: int
     B: int
@@ -61,7 +61,7 @@ class Sizes(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """The arrays of the forward pass, each with one axis; the first five are written."""
+    """The arrays of the forward pass, each with one axis. The first five are results."""
 
     y: np.ndarray  # [B, T, H]
     h: np.ndarray  # [B, H]: the first state before the call, the last one after it
@@ -76,7 +76,7 @@ class Forward(NamedTuple):
 
 
 class Backward(NamedTuple):
-    """The arrays of the backward pass, each with one axis; the first four are written."""
+    """The arrays of the backward pass, each with one axis. The first four are results."""
 
     dx: np.ndarray  # [B, T, L], of size 0 if this gradient is not needed
     # [B, H]: the gradient of the last state before the call, of the first one after it
@@ -93,9 +93,9 @@ class Backward(NamedTuple):
 
 @helper
 def sigmoid(x):
-    """1 / (1 + e⁻ˣ) of a vector; below -80, where the exponential would overflow, as at -80: 2e-35.
+    """Return 1 / (1 + e⁻ˣ) of a vector, where x < -80 is replaced by -80 to avoid an overflow.
 
-    In float32 at most 3.5 units in the last place off (tests/scripts/all_floats.py).
+    In float32, the error is at most 3.5 units in the last place (tests/scripts/all_floats.py).
     """
     bounded = maximum(broadcast(x, -80), x)
     return broadcast(x, 1) / (exp(broadcast(x, 0) - bounded) + broadcast(x, 1))
@@ -103,9 +103,10 @@ def sigmoid(x):
 
 @helper
 def tanh(x, tiny):
-    """2 σ(2x) - 1 of a vector; its Taylor series where x² < tiny, where that would cancel.
+    """Return tanh x = 2 σ(2x) - 1 of a vector, or its Taylor series if x² < tiny, to avoid
+    cancellation.
 
-    In float32 at most 6.5 units in the last place off (tests/scripts/all_floats.py).
+    In float32, the error is at most 6.5 units in the last place (tests/scripts/all_floats.py).
     """
     square = x * x
     series = fma(broadcast(x, 62 / 2835), square, broadcast(x, -17 / 315))
@@ -124,7 +125,7 @@ def tiny_square(like):
 
 @helper
 def tile_width(W, columns, j):
-    """The width of the tile that starts at column j: four vectors, fewer at the end."""
+    """Return the width of the tile that starts at column j: four vectors, fewer at the end."""
     return min(4 * W, columns - j)
 
 
@@ -159,7 +160,7 @@ def pack_transposed(w, gates, rows, columns, P):
 
 @jit
 def pack_straight(w, gates, rows, columns, P, L):
-    """W [gates · P, L] in the same form: panel j starts at j · gates · P."""
+    """Return W [gates · P, L] in the same form: panel j starts at j · gates · P."""
     W = width(w)
     out = alloc_aligned(gates * P * L, w)
     fill(out, w.dtype.type(0))
@@ -183,7 +184,7 @@ def pack_straight(w, gates, rows, columns, P, L):
 
 @helper
 def packed_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
-    """`product` with a packed panel of n rows, TERMS of them at a time."""
+    """Compute `product` with a packed panel of n rows, in steps of TERMS rows."""
     noinline()
     for k in range(0, n, TERMS):
         product(
@@ -231,10 +232,10 @@ def states_out(all_h, all_c, h, c, n, b0, R):
 
 @jit
 def forward(arrays, n, parts, team, start, stop):
-    """Parts start … stop of the batch, each through all its steps; arrays: `Forward`, n: `Sizes`.
+    """Run all steps for parts start … stop of the batch. `arrays` is `Forward`, n is `Sizes`.
 
-    gates [STEPS, R, BLOCKS, P] holds p + q of some steps of the R sequences of a part, b0 the
-    first. The GRU has p_r + q_r, p_z + q_z, p_n and q_n.
+    gates [STEPS, R, BLOCKS, P] contains p + q of some steps of the R sequences of a part, where b0
+    is the first sequence. For the GRU, it contains p_r + q_r, p_z + q_z, p_n and q_n.
     """
     if fork_join(team, start, stop):
         return
@@ -315,7 +316,7 @@ def input_products(gates, x, ih, n, t0, steps, b0, R):
 
 @helper
 def state_products(gates, at, h, hh, n, R):
-    """gates[r, gate] += W_hh h, for one step of R sequences; the last gate of a GRU apart."""
+    """Add W_hh h to the gates for one step of R sequences. The last GRU gate stays separate."""
     noinline()
     W, row = width(h), BLOCKS[n.kind] * n.P
     for gate in range(GATES[n.kind]):
@@ -340,7 +341,7 @@ def state_products(gates, at, h, hh, n, R):
 
 @helper
 def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
-    """`step` in vectors, for sequence r of this part; `place` is b · T + t."""
+    """Run `step` with vectors, for sequence r of this part, where `place` is b · T + t."""
     noinline()
     W, P, tiny = width(y), n.P, tiny_square(y)
     keep = place * KEPT[n.kind] * P
@@ -388,17 +389,18 @@ def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
 
 @jit
 def row_of_gradients(n, W):
-    """The stride from step to step in dgates. One vector more than needed, because steps that are a
-    power of two apart would fall into the same places of the cache."""
+    """Return the stride from step to step in dgates. It is one vector longer than needed, because
+    steps at a distance of a power of two would compete for the same cache lines.
+    """
     return BLOCKS[n.kind] * n.P + W
 
 
 @jit
 def backward(arrays, n, parts, team, start, stop):
-    """Parts start … stop of the batch, each back through all its steps; arrays: `Backward`.
+    """Run all steps backwards for parts start … stop of the batch. `arrays` is `Backward`.
 
     dh at the state before a step is dgates W_hh. The rows of dgates of one step are also in `now`,
-    contiguous for the product; a sequence that is over has zeros there.
+    contiguous for the product. They are zero for a sequence that has ended.
     """
     if fork_join(team, start, stop):
         return
@@ -463,7 +465,7 @@ def backward(arrays, n, parts, team, start, stop):
 
 @helper
 def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
-    """dx_t = dp W_ih, for some steps of R sequences."""
+    """Compute dx_t = dp W_ih, for some steps of R sequences."""
     noinline()
     W, row, GP = width(dx), row_of_gradients(n, width(dx)), GATES[n.kind] * n.P
     for j in range(0, n.L, 4 * W):
@@ -491,7 +493,7 @@ def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
 
 @helper
 def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
-    """`step_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
+    """Run `step_backward` with vectors, for sequence r of this part, where `place` is b · T + t."""
     noinline()
     W, P, H = width(gy), n.P, n.H
     row = row_of_gradients(n, W)
@@ -532,10 +534,11 @@ def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
 
 @jit
 def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, stop):
-    """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; parts start … stop of the rows.
+    """Compute parts start … stop of the rows of dW_ih = Σ dp x and dW_hh = Σ dq h.
 
-    TERMS terms of the sums are added together: x and h of this many steps are packed into panels,
-    then 4 · W columns of dgates at a time are copied together and multiplied by all panels.
+    The sums run over all sequences and steps, and TERMS terms are added at a time. For this
+    purpose, x and h of TERMS steps are packed into panels. Then 4 · W columns of dgates at a time
+    are copied into one block and multiplied by all panels.
     """
     if fork_join(team, start, stop):
         return
@@ -588,7 +591,7 @@ def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, s
 
 @helper
 def state_gradients(dw_hh, own, first, high, panels, n, i, rows, k):
-    """Rows i … i + rows of dW_hh += own^T h, for the k steps whose h is in the panels."""
+    """Add own^T h to rows i … i + rows of dW_hh, for the k steps with their h in the panels."""
     noinline()
     W, P = width(own), n.P
     for j in range(0, P, 4 * W):
@@ -627,12 +630,12 @@ def add_up(db, i, own, high, k):
 
 
 def round_up(n, W):
-    """n rounded up to whole vectors of W numbers."""
+    """Return n rounded up to whole vectors of W numbers."""
     return -(-n // W) * W
 
 
 def sizes_of(kind, x, w_hh, reverse):
-    """The `Sizes` of a call."""
+    """Return the `Sizes` of a call."""
     (B, T, D), H, W = x.shape, w_hh.shape[1], width(x)
     return Sizes(kind, B, T, D, H, round_up(H, W), round_up(D, W), bool(reverse))
 
@@ -644,7 +647,7 @@ def over_batch(kernel, n, *arrays):
 
 
 def is_small(n):
-    """Whether a second thread costs more than it brings."""
+    """Return whether the work is so small that a second thread would not help."""
     return n.B * n.T * n.H * (n.D + n.H) < thresholds.RECURRENT
 
 

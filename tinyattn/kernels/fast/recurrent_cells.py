@@ -1,12 +1,12 @@
 """One step of a GRU or LSTM cell after its two products p and q, forward and backward.
 
 As array algebra, a step consists of some fifteen operations, each of which creates an array and a
-node of the graph. Here, all of them are done on one vector of units before the next vector is read.
-The formulas are in kernels/recurrent.py, where `step` is the same as a plain loop;
-fast/recurrent.py processes whole sequences.
+node of the graph. In this file, all operations are done on one vector of units before the next
+vector is read. The formulas are in kernels/recurrent.py, where `step` is a plain loop with the same
+result. fast/recurrent.py processes whole sequences.
 
-p and q are [B, G·H]; `before` [B, H] is the state that the step updates unit by unit: h for the
-GRU, c for the LSTM. All arrays have one axis.
+p and q are [B, G·H]. `before` [B, H] is the state that the step updates unit by unit, which is h
+for the GRU and c for the LSTM. All arrays have one axis.
 """
 
 import numpy as np
@@ -141,7 +141,7 @@ def gru_rows_backward(dp, dq, dbefore, gy, kept, q, before, H, team, start, stop
 
 
 def gated(kind, p, q, before):
-    """The next state, [2, B, H] for the LSTM (h, c) and [B, H] for the GRU; what backward wants."""
+    """Return the next state, [2, B, H] (h, c) for the LSTM or [B, H] for the GRU, and residuals."""
     B, H = before.shape
     lstm = kind == LSTM
     y = np.empty((2, B, H) if lstm else (B, H), p.dtype)
@@ -154,7 +154,7 @@ def gated(kind, p, q, before):
 
 
 def gated_backward(kind, g, kept, q, before):
-    """dp, dq, dbefore"""
+    """Return dp, dq, dbefore."""
     (B, H), gates = before.shape, GATES[kind]
     dp, dbefore = np.empty((B, gates * H), q.dtype), np.empty((B, H), q.dtype)
     rows, last = (dbefore.reshape(-1), ravel(g), kept), ravel(before)

@@ -1,9 +1,10 @@
-"""Work on one row after another: softmax, cross-entropy, normalisation; GELU, sums, AdamW.
+"""Operations on one row at a time: softmax, cross-entropy, normalization, GELU, sums, AdamW.
 
-As array algebra each of these is five to fifteen passes over memory, each of which makes a new
-array. Here a row of C numbers (the last axis) is read once into the first cache, and all steps are
-done on it there. The same in array algebra is in tinyattn/ops/: softmax.py, losses.py, norms.py and
-activations.py, and `Adam.update` in tinyattn/optim/algorithms.py; one test runs over both.
+As array algebra, each operation needs five to fifteen passes over memory, each of which creates a
+new array. In this file, a row of C numbers (the last axis) is read once into the first cache, where
+all steps are done. The same operations as array algebra are in softmax.py, losses.py, norms.py and
+activations.py of tinyattn/ops/, and in `Adam.update` of tinyattn/optim/algorithms.py. A test
+compares both versions.
 
 All kernels take arrays with one axis, and work on the rows (or, for GELU and AdamW, the numbers)
 from start to stop.
@@ -45,7 +46,7 @@ def parallel_rows(kernel, n, size, *arguments):
 
 @jit
 def softmax_rows(y, x, C, log, team, start, stop):
-    """y_i = exp(x_i - top) / Σ_j exp(x_j - top), or its logarithm x_i - top - ln Σ …"""
+    """Compute y_i = exp(x_i - top) / Σ_j exp(x_j - top), or its logarithm x_i - top - ln Σ …"""
     if fork_join(team, start, stop):
         return
     W, one = width(x), x.dtype.type(1)
@@ -73,7 +74,7 @@ def softmax_rows(y, x, C, log, team, start, stop):
 
 @jit
 def softmax_rows_backward(dx, g, y, C, log, team, start, stop):
-    """dx_i = y_i (g_i - Σ_j g_j y_j); of the logarithm: dx_i = g_i - exp(y_i) Σ_j g_j."""
+    """Compute dx_i = y_i (g_i - Σ_j g_j y_j), or with `log` dx_i = g_i - exp(y_i) Σ_j g_j."""
     if fork_join(team, start, stop):
         return
     W = width(y)
@@ -98,7 +99,7 @@ def softmax(x, log):
 
 
 def softmax_backward(g, y, log):
-    """The gradient of `softmax`, from its result y."""
+    """Return the gradient of `softmax`, from its result y."""
     dx, C = empty_pooled(y.shape, y.dtype), y.shape[-1]
     arrays = dx.reshape(-1), ravel(g), ravel(y)
     parallel_rows(softmax_rows_backward, y.size // C, y.size, *arrays, C, log)
@@ -110,7 +111,7 @@ def softmax_backward(g, y, log):
 
 @jit
 def cross_entropy_rows(losses, tops, shifts, x, ids, C, team, start, stop):
-    """loss = ln Σ_j exp(x_j) - x_id, with top = max x and shift = ln Σ_j exp(x_j - top)."""
+    """Compute loss = ln Σ_j exp(x_j) - x_id, with top = max x and shift = ln Σ_j exp(x_j - top)."""
     if fork_join(team, start, stop):
         return
     W = width(x)
@@ -130,7 +131,7 @@ def cross_entropy_rows(losses, tops, shifts, x, ids, C, team, start, stop):
 
 @jit
 def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, team, start, stop):
-    """dx_i = g (softmax(x)_i - [i = id])"""
+    """Compute dx_i = g (softmax(x)_i - [i = id])."""
     if fork_join(team, start, stop):
         return
     W = width(x)
@@ -143,7 +144,7 @@ def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, team, start, sto
 
 
 def cross_entropy(x, ids):
-    """-ln softmax(x)[id] for each row of x [N, C], and the arrays for the backward pass."""
+    """Return -ln softmax(x)[id] for each row of x [N, C], and the arrays for the backward pass."""
     N, C = x.shape
     losses, tops, shifts = (np.empty(N, x.dtype) for _ in range(3))
     ids = np.require(ids, np.int64, ["C", "W"])
@@ -152,7 +153,7 @@ def cross_entropy(x, ids):
 
 
 def cross_entropy_backward(g, saved, x):
-    """The gradient of x."""
+    """Return the gradient of x."""
     tops, shifts, ids = saved
     dx = empty_pooled(x.shape, x.dtype)
     arrays = dx.reshape(-1), ravel(g), tops, shifts, ravel(x), ids
@@ -165,7 +166,7 @@ def cross_entropy_backward(g, saved, x):
 
 @jit
 def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, stop):
-    """y = (x - mean) · scale · weight + bias with scale = 1/√(mean((x - mean)²) + ε).
+    """Compute y = (x - mean) · scale · weight + bias with scale = 1/√(mean((x - mean)²) + ε).
 
     Without `centred` the mean counts as 0, which is the RMS norm. An empty weight counts as 1, an
     empty bias as 0.
@@ -201,9 +202,9 @@ def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, s
 
 @jit
 def norm_rows_backward(dx, dw, db, g, x, saved, C, N, centred, team, start, stop):
-    """With z = (x - mean) · scale and gz = g · weight: dx = scale (gz - mean(gz) - z mean(gz z)).
+    """Compute dx = scale (gz - mean(gz) - z mean(gz z)), z = (x - mean) · scale, gz = g · weight.
 
-    An item is one of the parts of the rows; dw = Σ g z and db = Σ g have a row for each.
+    An item is a part of the rows. dw = Σ g z and db = Σ g have a row for each part.
     """
     if fork_join(team, start, stop):
         return
@@ -248,7 +249,7 @@ def norm(x, weight, bias, eps, centred):
 
 
 def norm_backward(g, saved, x, centred):
-    """dx, dweight, dbias"""
+    """Return dx, dweight, dbias."""
     C = x.shape[-1]
     N = x.size // C
     parts = max(1, min(REDUCTION_PARTS, N // 32))
@@ -286,10 +287,11 @@ CUBIC, ROOT_8_OVER_PI = np.float32(0.044715), np.float32(math.sqrt(8 / math.pi))
 
 @jit
 def gelu_sums(out, g, x, backward, tanh, team, start, stop):
-    """y = x Φ(x), or backward dx = g (Φ(x) + x φ(x)); Φ is the normal distribution, φ its density.
+    """Compute y = x Φ(x), or backward dx = g (Φ(x) + x φ(x)), with the normal distribution Φ.
 
-    tanh: Φ(x) = (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π) (x + 0.044715 x³).
-    The formula as it is written: the reference, and what runs for float64.
+    φ is the density of Φ. With `tanh`, Φ(x) = (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π)
+    (x + 0.044715 x³). This function computes the formula directly. It is the reference, and runs
+    for float64.
     """
     if fork_join(team, start, stop):
         return
@@ -306,7 +308,7 @@ def gelu_sums(out, g, x, backward, tanh, team, start, stop):
 
 @jit
 def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
-    """The same in vectors of float32."""
+    """Compute the same as `gelu_sums` with vectors of float32."""
     if fork_join(team, start, stop):
         return
     W = width(x)
@@ -337,7 +339,7 @@ def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
 
 
 def gelu(x, tanh):
-    """x Φ(x)"""
+    """Return the GELU of x, x Φ(x)."""
     y, row = empty_pooled(x.shape, x.dtype), ravel(x)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     parallel_rows(kernel, x.size, 4 * x.size, y.reshape(-1), row, row, False, tanh)
@@ -345,7 +347,7 @@ def gelu(x, tanh):
 
 
 def gelu_backward(g, x, tanh):
-    """The gradient of x."""
+    """Return the gradient of x."""
     dx = empty_pooled(x.shape, x.dtype)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     parallel_rows(kernel, x.size, 4 * x.size, dx.reshape(-1), ravel(g), ravel(x), True, tanh)
@@ -357,7 +359,7 @@ def gelu_backward(g, x, tanh):
 
 @helper
 def add_numbers(y, x, team, start, stop):
-    """y ← y + x"""
+    """Add x to y."""
     if fork_join(team, start, stop):
         return
     for i in range(start, stop, width(y)):
@@ -369,9 +371,10 @@ def add_numbers(y, x, team, start, stop):
 
 @jit
 def adam_numbers(out, theta, g, m, v, numbers, team, start, stop):
-    """m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,  out = keep θ - rate · m / (√v / correct + ε).
+    """Update m ← β₁m + (1-β₁)g and v ← β₂v + (1-β₂)g², and compute the new parameters `out`.
 
-    g ← g + decay θ before; AdamW has keep = 1 - η λ and decay = 0, Adam keep = 1 and decay = λ.
+    out = keep θ - rate · m / (√v / correct + ε), where decay θ is added to g before the update.
+    AdamW has keep = 1 - η λ and decay = 0, and Adam has keep = 1 and decay = λ.
     """
     if fork_join(team, start, stop):
         return

@@ -1,10 +1,10 @@
-"""Segments: row e of `values` belongs to segment ids[e]; the rows of a segment are reduced to one.
+"""Reductions over segments, where row e of `values` belongs to segment ids[e].
 
-First the rows are ordered by segment (a counting sort of their numbers; rows are not moved). Then
-one thread does all rows of a segment: no two threads write to one place, and the rows of a segment
-are always taken in the same order. Sums need no such order; they are in gather_scatter.py. Arrays
-of rows have one axis, with C numbers a row.
-kernels/segment.py has the same as loops.
+First, the row indices are sorted by segment with a counting sort, without moving the rows. Then one
+thread processes all rows of a segment, so two threads never write to the same number, and the rows
+of a segment are always processed in the same order. Sums do not need this sorting and are in
+gather_scatter.py. Arrays of rows have one axis, with C numbers per row. kernels/segment.py has the
+same reductions as loops.
 """
 
 import math
@@ -42,7 +42,7 @@ MAX_PREFETCHED_ROWS = 64  # prefetched rows of the next segment, at most
 
 @jit
 def count_rows(ids, n):
-    """(order, starts): rows order[starts[s] : starts[s + 1]] belong to segment s."""
+    """Return (order, starts): rows order[starts[s] : starts[s + 1]] belong to segment s."""
     starts, order = np.zeros(n + 1, np.int64), np.empty(len(ids), np.int64)
     for e in range(len(ids)):
         starts[ids[e] + 1] += 1
@@ -60,7 +60,7 @@ def count_rows(ids, n):
 
 @jit
 def reduce_rows(y, values, order, starts, C, kind, team, start, stop):
-    """y_s = □ of its rows, the rows one after the other: y_s stays in the first cache."""
+    """Reduce the rows of each segment to y_s, row by row, so that y_s stays in the cache."""
     if fork_join(team, start, stop):
         return
     for s in range(start, stop):
@@ -89,7 +89,7 @@ def reduce_rows(y, values, order, starts, C, kind, team, start, stop):
 
 @jit
 def extreme_rows_backward(dx, g, y, values, order, starts, C, team, start, stop):
-    """dx_e = g_s / t where values_e is the extreme y_s, which t rows have; else 0."""
+    """Compute dx_e = g_s / t if row e is one of the t rows with the extreme y_s, 0 otherwise."""
     if fork_join(team, start, stop):
         return
     zero, one = g.dtype.type(0), g.dtype.type(1)
@@ -112,7 +112,7 @@ def extreme_rows_backward(dx, g, y, values, order, starts, C, team, start, stop)
 
 @jit
 def prod_rows_backward(dx, g, values, order, starts, C, team, start, stop):
-    """dx_e = g_s · product of the rows before e · product of the rows after it; no division."""
+    """Compute dx_e = g_s · product of the rows before e · product of the rows after e."""
     if fork_join(team, start, stop):
         return
     product = np.empty(C, g.dtype)
@@ -144,7 +144,7 @@ def reduce(values, ids, n, kind):
 
 
 def reduce_backward(g, y, saved, values, kind):
-    """The gradient of `reduce` with respect to values."""
+    """Return the gradient of `reduce` with respect to values."""
     dx = empty_pooled(values.shape, values.dtype)
     (order, starts), C = saved, math.prod(values.shape[1:])
     where = order, starts, C
@@ -161,7 +161,7 @@ def reduce_backward(g, y, saved, values, kind):
 
 @helper
 def longest_segment(starts, start, stop):
-    """The number of rows of the longest of the segments start … stop."""
+    """Return the number of rows of the longest of the segments start … stop."""
     most = 0
     for s in range(start, stop):
         most = max(most, starts[s + 1] - starts[s])
@@ -170,7 +170,7 @@ def longest_segment(starts, start, stop):
 
 @helper
 def prefetch_segment(x, order, starts, C, s, stop):
-    """Prefetch the rows of segment s while another one is worked on."""
+    """Prefetch the rows of segment s while a different segment is processed."""
     if s < stop:
         for place in range(starts[s], min(starts[s + 1], starts[s] + MAX_PREFETCHED_ROWS)):
             for c in range(0, C, LINE // x.itemsize):
@@ -216,7 +216,7 @@ def softmax_segments(y, values, order, starts, C, stream, team, start, stop):
 
 @jit
 def softmax_segments_backward(dx, g, y, order, starts, C, stream, team, start, stop):
-    """dx_e = y_e (g_e - Σ g_e' y_e')"""
+    """Compute dx_e = y_e (g_e - Σ g_e' y_e')."""
     if fork_join(team, start, stop):
         return
     W = width(y)
@@ -255,7 +255,7 @@ def softmax(values, ids, n):
 
 
 def softmax_backward(g, y, saved):
-    """The gradient of `softmax`, from its result y."""
+    """Return the gradient of `softmax`, from its result y."""
     C = math.prod(y.shape[1:])
     if C <= NARROW:
         return segment_softmax.softmax_backward(g, y, *saved)

@@ -28,7 +28,7 @@ SERIAL_ROWS = 2**16  # with fewer rows, one part is enough for any number of seg
 
 @jit
 def segment_maxima(tops, x, ids, C, team, start, stop):
-    """tops[part, s] = max of the rows of segment s in this part; -inf if it has none."""
+    """Write the maximum of the rows of segment s in each part to tops[part, s], or -inf."""
     if fork_join(team, start, stop):
         return
     E, parts = len(ids), tops.shape[0]
@@ -44,7 +44,7 @@ def segment_maxima(tops, x, ids, C, team, start, stop):
 
 @jit
 def segment_exponentials(y, sums, x, top, ids, C, team, start, stop):
-    """y_e = exp(x_e - top) and, of each part, sums[part, s] = Σ y_e."""
+    """Compute y_e = exp(x_e - top) and, of each part, sums[part, s] = Σ y_e."""
     if fork_join(team, start, stop):
         return
     E, parts, W = len(ids), sums.shape[0], width(x)
@@ -67,7 +67,7 @@ def segment_exponentials(y, sums, x, top, ids, C, team, start, stop):
 
 @jit
 def divide_rows(y, sums, ids, C, team, start, stop):
-    """y_e /= the sum of its segment"""
+    """Divide y_e by the sum of its segment."""
     if fork_join(team, start, stop):
         return
     for e in range(start, stop):
@@ -78,7 +78,7 @@ def divide_rows(y, sums, ids, C, team, start, stop):
 
 @jit
 def segment_products(sums, g, y, ids, C, team, start, stop):
-    """sums[part, s] = Σ g_e y_e over the rows of segment s in this part"""
+    """Write Σ g_e y_e over the rows of segment s in each part to sums[part, s]."""
     if fork_join(team, start, stop):
         return
     E, parts = len(ids), sums.shape[0]
@@ -92,7 +92,7 @@ def segment_products(sums, g, y, ids, C, team, start, stop):
 
 @jit
 def gradient_rows(dx, g, y, mean, ids, C, team, start, stop):
-    """dx_e = y_e (g_e - Σ g_e' y_e')"""
+    """Compute dx_e = y_e (g_e - Σ g_e' y_e')."""
     if fork_join(team, start, stop):
         return
     for e in range(start, stop):
@@ -102,15 +102,15 @@ def gradient_rows(dx, g, y, mean, ids, C, team, start, stop):
 
 
 def number_of_parts(E, n):
-    """Two for many rows, and more if the segments are few."""
+    """Return the number of parts, which is 2 for many rows, and larger for few segments."""
     least = 2 if E >= SERIAL_ROWS else 1
     return max(least, min(MAX_PARTS, E // max(2 * n, 1)))
 
 
 def softmax(values, ids, n):
-    """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment; y has the shape of values.
+    """Return y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment, in the shape of values.
 
-    0 where all of a segment are -inf.
+    If all values of a segment are -inf, y is 0.
     """
     y, x = empty_pooled(values.shape, values.dtype), ravel(values)
     E, C = len(ids), math.prod(values.shape[1:])
@@ -128,7 +128,7 @@ def softmax(values, ids, n):
 
 
 def softmax_backward(g, y, ids, n):
-    """The gradient of `softmax`, from its result y."""
+    """Return the gradient of `softmax`, from its result y."""
     dx, C = empty_pooled(y.shape, y.dtype), math.prod(y.shape[1:])
     parts, g, flat = number_of_parts(len(ids), n), ravel(g), ravel(y)
     sums = np.zeros((parts, n * C), y.dtype)

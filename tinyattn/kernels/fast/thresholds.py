@@ -1,9 +1,9 @@
-"""The amount of work from which a second thread pays: below these numbers, one thread does all of
-it.
+"""Thresholds for the amount of work above which a second thread makes a kernel faster.
 
-Sharing a loop costs waking the workers, if they sleep, and waiting for the last of them. Measured
-in float32 on two cores with AVX-512: µs on one thread and on two, at the threshold and at four
-times as much (best of some hundred runs, while other programs were running).
+Sharing a loop takes time, because sleeping workers must be woken and the last worker must finish.
+The comments give µs on one thread and on two, at the threshold and at four times the threshold.
+They were measured in float32 on two cores with AVX-512 (best of some hundred runs, while other
+programs were running).
 """
 
 #                        the work is counted in             at the threshold    four times

@@ -1,8 +1,8 @@
-"""The facts of Numba's and LLVM's insides that the kernels rely on, each tried by a small kernel.
+"""Facts about the internals of Numba and LLVM that the kernels rely on, tested by small kernels.
 
-Each `fact_…` compiles a kernel, runs it and compares with NumPy. canary.py runs this file in a
-process of its own, once for each version of Numba, because a fact that no longer holds may crash.
-README.md of kernels/ lists where each fact is used.
+Each `fact_…` compiles a kernel, runs it and compares the result with NumPy. canary.py runs this
+file in a separate process, once for each version of Numba, because a fact that no longer holds may
+crash the process. README.md of kernels/ lists where each fact is used.
 """
 
 import sys
@@ -74,7 +74,7 @@ def compiled(f):
 
 
 def random(*shape, dtype=np.float32):
-    """Numbers between 0 and 1."""
+    """Return numbers between 0 and 1."""
     return np.random.default_rng(0).random(shape).astype(dtype)
 
 
@@ -89,7 +89,7 @@ def expect(found, expected, dtype=np.float64):
 
 
 def fact_vectors():
-    """A vector of LLVM can be a type of Numba, with operators; LLVM has fmuladd and sqrt of it."""
+    """An LLVM vector can be a Numba type with operators, and LLVM has fmuladd and sqrt for it."""
 
     @compiled
     def run(out, x):
@@ -110,9 +110,11 @@ def fact_vectors():
 
 
 def fact_extrema():
-    """llvm.x86.avx.max.ps.256 and so on give b where a or b is nan; functions may be alwaysinline.
+    """The maximum llvm.x86.avx.max.ps.256 returns b if a or b is nan. Functions may be
+    alwaysinline.
 
-    Only AVX2 has these names; with other vectors a comparison and a selection are tried.
+    The minimum and float64 behave in the same way. Only AVX2 has these instructions, so for other
+    vectors a comparison and a selection are tested.
     """
 
     @helper
@@ -157,7 +159,7 @@ def fact_parts_of_vectors():
 
 
 def fact_bits():
-    """Masks of vectors are integers, bit by bit; LLVM has ctpop, cttz and vector.compress."""
+    """The bits of a vector's mask form an integer, and LLVM has ctpop, cttz and vector.compress."""
 
     @compiled
     def run(dist, ids, x, numbers, flags):
@@ -179,10 +181,11 @@ def fact_bits():
 
 
 def fact_packed_lanes():
-    """The lanes of a register are put in an order that a table gives for each mask.
+    """The lanes of a register can be permuted by a table that is indexed by a mask.
 
     The instruction is llvm.x86.avx2.permd, llvm.x86.ssse3.pshuf.b.128 or
-    llvm.aarch64.neon.tbl1.v16i8; with AVX-512, and without all of these, vector.compress.
+    llvm.aarch64.neon.tbl1.v16i8. With AVX-512, and if none of these exists, vector.compress is
+    used.
     """
 
     @compiled
@@ -221,7 +224,7 @@ def fact_aligned_memory():
 
 
 def fact_arrays_at_addresses():
-    """`populate_array` without an owner makes an array of memory that belongs to somebody else."""
+    """`populate_array` without an owner makes an array of memory that it does not own."""
 
     @compiled
     def run(table):
@@ -261,7 +264,7 @@ def fact_low_precision():
 
 
 def fact_prefetch():
-    """LLVM has llvm.prefetch.p0i8, and stores with the metadata "nontemporal"; fences too."""
+    """LLVM has llvm.prefetch.p0i8, fences, and stores with the metadata "nontemporal"."""
 
     @compiled
     def run(out, x):
@@ -337,7 +340,7 @@ def fact_sorting():
 
 
 def fact_atomics():
-    """LLVM has atomic loads, stores and additions; `sched_yield` can be called."""
+    """LLVM has atomic loads, stores and additions, and `sched_yield` can be called."""
 
     @compiled
     def run(x):
@@ -397,7 +400,7 @@ def fact_fork_join():
 
 
 def main():
-    """Try all facts; print the name of each before it is tried, in case that it crashes."""
+    """Test all facts, and print the name of each before its test, in case the test crashes."""
     for name, fact in list(globals().items()):
         if name.startswith("fact_"):
             print(name.removeprefix("fact_"), flush=True)
@@ -405,7 +408,7 @@ def main():
                 fact()
             except Exception as error:
                 lines = str(error).strip().splitlines() or [""]
-                # Numba adds an error of the system, such as a full disk, after a line of its own
+                # Numba writes one line before an error of the system, such as a full disk
                 line = next((line for line in lines if OF_SYSTEM.search(line)), lines[0])
                 print(f"{name.removeprefix('fact_')}: {type(error).__name__}: {line}")
                 sys.exit(1)

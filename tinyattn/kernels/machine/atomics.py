@@ -1,15 +1,15 @@
-"""Atomic instructions: how threads agree, inside of kernels, on which thread does what.
+"""Atomic instructions, with which threads inside kernels agree on which thread does what.
 
 In Python only one thread runs at a time, so a kernel that returned to Python to ask for its next
 piece of work would wait for the others. With these instructions it need not return.
 
 `fetch_add`, `atomic_load` and `atomic_store` work on one number of an array that several threads
-share. No thread ever sees one of them half done, and all threads see them in the same order (the C
-standard calls that sequentially consistent): a thread that loads a number also sees everything
-that was written before that number was stored.
+share. No thread ever sees a half-finished operation, and all threads see the operations in the same
+order (*sequentially consistent* in the C standard). Therefore, a thread that loads a number also
+sees everything that was written before that number was stored.
 
-Waiting means looking again and again (spinning), not sleeping. So wait only for something that
-another thread is already doing, and that takes a short time.
+A waiting thread loads a number repeatedly (it spins) instead of sleeping. Therefore, wait only for
+something short that another thread is already doing.
 """
 
 import platform
@@ -33,7 +33,7 @@ def _fetch_add_reference(x, i, n):
 
 @intrinsic(_fetch_add_reference)
 def fetch_add(typing, x, i, n):
-    """x[i] += n, for x of int64; returns the number before."""
+    """Add n to x[i] of an int64 array, and return the old number."""
 
     def code(context, builder, signature, args):
         place = element_pointer(context, builder, x, *args[:2], 1)
@@ -44,7 +44,7 @@ def fetch_add(typing, x, i, n):
 
 @intrinsic(lambda x, i: x[i])
 def atomic_load(typing, x, i):
-    """x[i], for x of int64."""
+    """Load x[i] of an int64 array."""
 
     def code(context, builder, signature, args):
         return builder.load_atomic(element_pointer(context, builder, x, *args, 1), "seq_cst", 8)
@@ -54,7 +54,7 @@ def atomic_load(typing, x, i):
 
 @intrinsic(lambda x, i, value: x.__setitem__(i, value))
 def atomic_store(typing, x, i, value):
-    """x[i] = value, for x of int64."""
+    """Store a value to x[i] of an int64 array."""
 
     def code(context, builder, signature, args):
         builder.store_atomic(
@@ -67,7 +67,7 @@ def atomic_store(typing, x, i, value):
 
 @intrinsic(lambda: None)
 def pause(typing):
-    """Wait for a moment; a second thread on the same processor core runs faster meanwhile."""
+    """Wait for a moment, in which a second thread on the same processor core runs faster."""
 
     def code(context, builder, signature, args):
         if IS_X86:

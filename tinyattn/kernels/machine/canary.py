@@ -33,11 +33,11 @@ OF_FULL_DISK = re.compile(
 
 
 def import_numba():
-    """(Numba, ""), or None and why kernels cannot be compiled, as the end of a sentence."""
+    """Return (Numba, ""), or None and why kernels cannot be compiled, as the end of a sentence."""
     try:
         import numba
         from numba import config, extending  # noqa: F401  also an empty folder can be imported
-    except Exception as error:  # it may have been built for another NumPy, Python or LLVM
+    except Exception as error:  # it may have been built for a different NumPy, Python or LLVM
         return None, _not_imported(error)
     problem = problem_with(numba)
     return (None, problem) if problem else (numba, "")
@@ -54,7 +54,7 @@ def _not_imported(error):
 
 
 def problem_with(numba):
-    """Why kernels cannot be compiled with it, as the end of a sentence; "" if all facts hold."""
+    """Return why this Numba cannot compile kernels, as the end of a sentence, or "" if it can."""
     if numba.config.DISABLE_JIT:
         return "needs Numba's compiler, which NUMBA_DISABLE_JIT=1 switches off (unset it)"
     if os.environ.get("TINYATTN_CANARY") == "off" or getattr(sys, "frozen", False):
@@ -64,7 +64,7 @@ def problem_with(numba):
     if problem is None:
         problem = try_facts()
         of_system = OF_SYSTEM.search(problem)
-        if of_system:  # the next run may have another system error
+        if of_system:  # the next run may have a different system error
             return _not_tried(of_system.group())
         if problem == NOT_DONE:  # on a machine that is less busy it may end in time
             return f"needs a trial of Numba, which {NOT_DONE}; it is tried again in the next run"
@@ -98,7 +98,7 @@ def key_of(numba):
 
 
 def places_of(numba):
-    """Files for the outcomes, from the best place to the last resort."""
+    """Return possible files for the outcomes, the best first."""
     folder = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else HERE / "__pycache__"
     folders = [folder]
     with suppress(RuntimeError):  # the user may have no home directory
@@ -107,7 +107,7 @@ def places_of(numba):
 
 
 def read(place):
-    """{key: problem} of a file; an empty dict if it cannot be read."""
+    """Return {key: problem} of a file, or an empty dict if the file cannot be read."""
     try:
         found = json.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -116,7 +116,7 @@ def read(place):
 
 
 def remembered(key, places):
-    """The problem of an earlier trial, "" for none, or None if there was no trial."""
+    """Return the problem of an earlier trial, "" for none, or None if there was no trial."""
     for place in places:
         problem = read(place).get(key)
         if isinstance(problem, str):
@@ -125,7 +125,7 @@ def remembered(key, places):
 
 
 def remember(key, problem, places):
-    """Write the outcome to the first place that can be written to, or say that there is none."""
+    """Write the outcome to the first file that can be written, or report that there is none."""
     errors = []
     for place in places:
         unfinished = place.with_suffix(f".{os.getpid()}")
@@ -144,7 +144,7 @@ def remember(key, problem, places):
 
 
 def try_facts():
-    """The fact that does not hold, in words, or "" if all do."""
+    """Return the fact that does not hold, in words, or "" if all do."""
     paths = [str(HERE.parents[2]), os.environ.get("PYTHONPATH", "")]
     own = {
         "TINYATTN_CANARY": "off",

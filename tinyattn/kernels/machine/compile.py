@@ -12,7 +12,7 @@ from tinyattn.kernels.machine import compile_notice
 from tinyattn.kernels.machine.canary import import_numba
 from tinyattn.kernels.machine.first_use import checksum_of_sources
 
-# missing: the reason why kernels are not compiled, as the end of a sentence; "" if they are. If
+# missing: the reason why kernels are not compiled, as the end of a sentence, or "". If
 # they are not, numba is None, and everything works as if it were not installed.
 numba, missing = import_numba()
 
@@ -25,16 +25,16 @@ if numba is not None:
 OPTIONS = {
     "nogil": True,  # other Python threads can run meanwhile
     "error_model": "numpy",  # x / 0 is infinite, not an exception
-    "fastmath": {"contract"},  # a·b + c in one instruction (FMA); infinities and nan stay correct
+    "fastmath": {"contract"},  # a·b + c in one instruction (FMA), inf and nan stay correct
     "no_cfunc_wrapper": True,  # kernels are never called from C
 }
 
 
 def jit(f, **options):
-    """Compile f with Numba, for Python to call: other Python threads run meanwhile.
+    """Compile f with Numba for calls from Python, during which other Python threads can run.
 
-    The machine code is kept on disk. Its name there carries a checksum of all kernel sources,
-    because Numba looks only at the file of f itself and would miss a change in what f calls.
+    The machine code is cached on disk. Its file name contains a checksum of all kernel sources,
+    because Numba checks only the file of f and would miss a change in a function that f calls.
     """
     if numba is None:
         return f
@@ -47,9 +47,10 @@ def jit(f, **options):
 
 
 def helper(f, **options):
-    """`jit` for a function that only other kernels call; a call from Python would crash.
+    """Compile f for calls from other kernels only. A call from Python would crash.
 
-    Without the code that unpacks Python's objects it is compiled in a fifth less time.
+    Compiling takes a fifth less time than with `jit`, because the code that unpacks Python objects
+    is omitted.
     """
     return jit(f, no_cpython_wrapper=True, **options)
 
@@ -57,10 +58,10 @@ def helper(f, **options):
 if numba is not None:
 
     class KernelCache(FunctionCache):
-        """Numba's cache of a kernel; if it cannot be used, the kernel is still compiled and run."""
+        """Numba's cache of a kernel. If the cache fails, the kernel is still compiled and run."""
 
         def load_overload(self, signature, target):
-            """The machine code from the disk; None if there is none that can be read."""
+            """Return the machine code from the disk, or None if it cannot be read."""
             try:
                 return super().load_overload(signature, target)
             except Exception:  # a damaged file may raise any error
@@ -68,7 +69,7 @@ if numba is not None:
                 return None
 
         def save_overload(self, signature, compiled):
-            """Keep the machine code, or say once that it cannot be kept."""
+            """Store the machine code on the disk, or report once that this is impossible."""
             try:
                 super().save_overload(signature, compiled)
             except OSError as error:
@@ -89,16 +90,16 @@ checksum = checksum_of_sources()
 
 
 def intrinsic(reference):
-    """A function for kernels: machine code that the decorated function emits, or its reference.
+    """Return a decorator for functions that emit machine code, used in kernels.
 
-    reference: what it computes, in NumPy; this is what runs where Numba is missing.
+    `reference` computes the same result with NumPy, and runs if Numba is missing.
     """
     return lambda emit: reference if numba is None else numba_intrinsic(emit)
 
 
 @intrinsic(lambda: None)
 def noinline(typing):
-    """First statement of a function that is not to be inlined where others call it.
+    """Prevent inlining of the function in which this is the first statement.
 
     Short functions run faster when inlined, long ones only take longer to compile.
     """
@@ -112,10 +113,11 @@ def noinline(typing):
 
 @intrinsic(lambda: None)
 def alwaysinline(typing):
-    """First statement of a short function that takes many arrays and is called in an inner loop.
+    """Request inlining of the function in which this is the first statement.
 
-    An array is 7 arguments, most of which go over the stack: with a tuple of arrays the call may
-    take longer than what is computed in it.
+    Use it for a short function with many arrays that is called in an inner loop. An array is passed
+    as 7 arguments, most of them on the stack, so a call with a tuple of arrays may take longer than
+    its computation.
     """
 
     def code(context, builder, signature, args):
@@ -126,7 +128,7 @@ def alwaysinline(typing):
 
 
 def compiled_files():
-    """{folder: kernel files with machine code in it}, for each folder that Numba may have used."""
+    """Return {folder: kernel files with machine code} for the folders that Numba may have used."""
     from numba.misc.appdirs import AppDirs
 
     package = Path(__file__).resolve().parents[1]

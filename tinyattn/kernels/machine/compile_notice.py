@@ -1,6 +1,7 @@
-"""What is said on standard error about compiling, each of it once in a process, on one line.
+"""Messages about compiling on standard error, each on one line and only once in a process.
 
-A compilation that takes long says so, and whether later runs find the machine code on the disk.
+They say that a compilation takes long, and whether later runs will find the machine code on the
+disk.
 """
 
 import sys
@@ -31,9 +32,9 @@ def _say(topic, line):
 
 
 def not_kept(what, folder, error, again):
-    """Say what is lost at the end of the process, and what each run therefore does again.
+    """Report what is lost at the end of the process, and what each run must therefore repeat.
 
-    folder: where it was to be kept; None if no folder can be written to.
+    `folder` is the cache folder, or None if no folder can be written to.
     """
     place, why = "on the disk", "no folder can be written to"
     if folder is not None:
@@ -47,7 +48,7 @@ def kernel_not_kept(f, folder, error=None):
 
 
 def _compiling(f, folder):
-    """Say that a kernel is compiled, or that it is in vain if its folder takes no files."""
+    """Report that a kernel is compiled, or that this is useless because its folder is read-only."""
     try:
         if folder is not None and TEXT not in _said:
             with tempfile.TemporaryFile(dir=folder) as file:
@@ -62,14 +63,14 @@ def _compiling(f, folder):
 
 
 def _name_of(f):
-    """The name of a kernel for messages; None if the function is not one of ours."""
+    """Return the name of a kernel for messages, or None for a function of another library."""
     if not f.__module__.startswith("tinyattn."):
         return None
     return f"{f.__module__.rpartition('.')[2]}.{f.__name__}"
 
 
 def install():
-    """Let Numba tell us when it compiles; a kernel that is read from the disk is not compiled."""
+    """Register a callback that Numba calls when it compiles, not when it reads from the disk."""
     try:
         from numba.core import event
     except ImportError:  # this version has no events, so compiling is silent

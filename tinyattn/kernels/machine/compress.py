@@ -1,8 +1,8 @@
-"""Comparisons of vectors whose result is a bit mask, and the compress store: some lanes, packed.
+"""Vector comparisons that return a bit mask, and a compress store of the selected lanes.
 
-A list to which the near ones of 16 candidates are appended needs no branch: the chosen lanes are
-moved together in a register and stored at the end of the list, and the number of bits in the mask
-is the growth of the list.
+With them, the near ones among 16 candidates are appended to a list without a branch. The selected
+lanes are moved together in a register and stored at the end of the list. The list grows by the
+number of bits in the mask.
 """
 
 from functools import partial
@@ -31,7 +31,7 @@ def _count_reference(v, limit):
 
 @intrinsic(_count_reference)
 def count_less_equal(typing, v, limit):
-    """How many lanes of v are at most the limit."""
+    """Return how many lanes of v are at most the limit."""
 
     def code(context, builder, signature, args):
         v, limit = args
@@ -42,7 +42,7 @@ def count_less_equal(typing, v, limit):
 
 
 def _emit_popcount(builder, mask):
-    """How many lanes of a mask are true."""
+    """Return how many lanes of a mask are true."""
     number = ir.IntType(mask.type.count)
     kind = ir.FunctionType(number, [number])
     name = f"llvm.ctpop.i{mask.type.count}"
@@ -52,7 +52,7 @@ def _emit_popcount(builder, mask):
 
 @intrinsic(lambda v, w: sum(1 << i for i in range(len(v)) if v[i] <= w[i]))
 def mask_less_equal(typing, v, w):
-    """The lanes where v ≤ w, as bits of an integer."""
+    """Return the lanes where v ≤ w, as bits of an integer."""
 
     def code(context, builder, signature, args):
         mask = builder.fcmp_ordered("<=", *args)
@@ -64,7 +64,7 @@ def mask_less_equal(typing, v, w):
 
 @intrinsic(lambda bits: (int(bits) & -int(bits)).bit_length() - 1)
 def trailing_zeros(typing, bits):
-    """How many bits below the lowest 1 are 0: the number of that bit."""
+    """Return the index of the lowest bit that is 1."""
 
     def code(context, builder, signature, args):
         return builder.cttz(args[0], ir.IntType(1)(1))
@@ -81,18 +81,18 @@ def _compress_reference(dist, ids, o, v, source, i, limit, comparison=np.less_eq
 
 @intrinsic(_compress_reference)
 def compress_less_equal(typing, dist, ids, o, v, source, i, limit):
-    """Store the lanes of v that are ≤ limit at dist[o], dist[o + 1], …, without gaps; return how
-    many.
+    """Store the lanes of v that are ≤ limit from dist[o] on without gaps, and return their number.
 
-    The ids of the lanes of v are source[i], source[i + 1], …; those of the stored lanes go to
-    ids[o], ids[o + 1], …. A whole vector is written, so the numbers after the list are overwritten.
+    The ids of the lanes of v are source[i], source[i + 1], …. The ids of the stored lanes are
+    written to ids[o], ids[o + 1], …. A whole vector is written, so the numbers after the list are
+    overwritten.
     """
     return _emit_compress("<=", dist, ids, o, v, source, i, limit)
 
 
 @intrinsic(partial(_compress_reference, comparison=np.greater))
 def compress_greater(typing, dist, ids, o, v, source, i, limit):
-    """The same with the lanes that are > limit."""
+    """Return the same with the lanes that are > limit."""
     return _emit_compress(">", dist, ids, o, v, source, i, limit)
 
 
@@ -124,10 +124,10 @@ def _emit_compress(comparison, dist, ids, o, v, source, i, limit):
 
 
 def emit_packed(builder, value, mask):
-    """The lanes of `value` that the mask chooses, without gaps; the other lanes are any numbers.
+    """Emit code that moves the selected lanes of `value` together. The other lanes are arbitrary.
 
-    AVX-512 has an instruction for that. Without it LLVM would store lane by lane; but the order of
-    the lanes can be looked up in a table, as there are only 4, 16 or 256 masks.
+    AVX-512 has an instruction for this. Without it, LLVM would store lane by lane. But there are
+    only 4, 16 or 256 masks, so the order of the lanes can be read from a table.
     """
     lanes, size = value.type.count, size_of(value.type.element)
     way = _way_to_permute(lanes * size)
@@ -154,7 +154,7 @@ def emit_packed(builder, value, mask):
 
 
 def _chosen_first(bits, lanes):
-    """The numbers of the lanes whose bit is 1, then those of the others."""
+    """Return the indices of the lanes with bit 1, followed by those with bit 0."""
     return sorted(range(lanes), key=lambda lane: not bits >> lane & 1)
 
 

@@ -24,9 +24,9 @@ def _add_squares_reference(total, x, i, ids, m, f, D):
 
 @intrinsic(_add_squares_reference)
 def add_squares(typing, total, x, i, ids, m, f, D):
-    """total + Σ_g (x_jg - x_ig)², feature after feature from f on, as many as a vector has lanes.
+    """Add (x_jg - x_ig)² to total for the features g from f on, as many as a vector has lanes.
 
-    Lane l stands for j = ids[m + l]. Rows are read as vectors of features, then transposed.
+    Lane l belongs to j = ids[m + l]. Rows are read as vectors of features, then transposed.
     """
 
     def code(context, builder, signature, args):

@@ -51,7 +51,7 @@ def _dot_products_reference(y, y0, y_row, x, x0, x_row, w, w0, w_row, rows, colu
 
 @intrinsic(_dot_products_reference)
 def dot_products(typing, y, y0, y_row, x, x0, x_row, w, w0, w_row, rows, columns, n):
-    """y[i, j] = Σ_k x[i, k] w[j, k] for i < rows, j < columns, k < n.
+    """Compute y[i, j] = Σ_k x[i, k] w[j, k] for i < rows, j < columns, k < n.
 
     y[i, j] is y[y0 + i · y_row + j], x[i, k] is x[x0 + i · x_row + k], and w the same.
     """
@@ -78,7 +78,7 @@ def dot_products(typing, y, y0, y_row, x, x0, x_row, w, w0, w_row, rows, columns
 
 
 def _emit_tiles(builder, y, y_row, x, x_row, w, w_row, rows, columns, n):
-    """All tiles: each row of w is read once, and multiplied with all rows of x."""
+    """Emit all tiles. Each row of w is read once, and multiplied with all rows of x."""
     j0 = INT64(0)
     for many, heights in (
         (TILE_COLUMNS, TILE_HEIGHTS),
@@ -98,7 +98,7 @@ def _emit_tiles(builder, y, y_row, x, x_row, w, w_row, rows, columns, n):
 
 
 def _emit_tile(builder, height, many, y, y_row, x, x_row, w, w_row, n):
-    """y[i, j] for i < height, j < many. The rows of w of the next tile are prefetched meanwhile."""
+    """Emit y[i, j] for i < height, j < many, and prefetch the rows of w of the next tile."""
     number = x.type.pointee
     align, kind = (
         size_of(number),
@@ -152,10 +152,10 @@ def _emit_tile(builder, height, many, y, y_row, x, x_row, w, w_row, n):
 
 
 def _emit_hsums(builder, vectors):
-    """The sums of the lanes of 1, 2 or 4 vectors, as one vector of so many numbers.
+    """Emit code for the sums of the lanes of 1, 2 or 4 vectors, as one vector of 1, 2 or 4 numbers.
 
-    In each round one half of the lanes is added to the other half. While there are several vectors,
-    the halves of two of them are put together into one.
+    In each round, one half of the lanes is added to the other half. While there are several
+    vectors, the halves of two vectors are combined into one.
     """
     lanes = length = vectors[0].type.count  # length: number of lanes that belong to the same sum
     while length > 1:

@@ -1,11 +1,11 @@
-"""Whether the kernels are compiled on this machine yet, and what happens until they are.
+"""Compile all kernels in the background on first use, and use NumPy until they are ready.
 
-Compiling all kernels takes a minute or two, once in each installation. Nobody should wait for that
-in the first cell of a notebook, so the first operation that would choose a kernel starts a process
-in the background that compiles them all, and says so. Until it has ended, impl="auto" takes NumPy.
-Results are the same up to rounding. With TINYATTN_COMPILE=now in the environment each kernel is
-compiled where it is first used, so that all results have the same bits; tests, full runs and the
-build of notebooks do that.
+Compiling all kernels takes a minute or two, once in each installation. You should not have to wait
+for this in the first cell of a notebook. Therefore, the first operation that would choose a kernel
+starts a process in the background that compiles all kernels, and prints a message. Until this
+process has ended, impl="auto" chooses NumPy. Results are the same up to rounding. With
+TINYATTN_COMPILE=now in the environment, each kernel is compiled on its first use instead, so that
+all results have the same bits. Tests, full runs and the build of notebooks use this setting.
 """
 
 import atexit
@@ -22,7 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parents[1]  # the folder of the kernels
 SETTING = "TINYATTN_COMPILE"
-LONGEST = 900  # seconds between two signs of life; other processes wait no longer
+LONGEST = 900  # seconds between two signs of life, after which other processes stop waiting
 PAUSE = 0.25  # seconds between two looks at the disk
 TEXT = (
     "tinyattn: compiling the kernels for this machine in the background; that is once, and takes a "
@@ -36,7 +36,7 @@ _one_at_a_time = threading.Lock()
 
 
 def ready():
-    """Whether "auto" may take a kernel; the first call starts to compile if none is there yet."""
+    """Return whether "auto" may choose a kernel. If needed, the first call starts compiling."""
     global _ready, _look_again
     if not _ready and time.monotonic() >= _look_again:
         with _one_at_a_time:
@@ -46,7 +46,7 @@ def ready():
 
 
 def compile_now():
-    """In this process, compile each kernel where it is first used."""
+    """Compile each kernel of this process on its first use."""
     global _ready
     _ready = True
 
@@ -61,7 +61,7 @@ def _is_ready():
 
 
 def _cannot_be_compiled():
-    """Without Numba `have_numba` says what is missing; without a Python none can be started."""
+    """Return whether no compiling process can be started, because Numba or Python is missing."""
     try:
         version("numba"), version("llvmlite")
     except PackageNotFoundError:
@@ -70,7 +70,9 @@ def _cannot_be_compiled():
 
 
 def start(say=True):
-    """Compile all kernels in a process of its own, unless that was or is done; whether it began."""
+    """Start a process that compiles all kernels, unless this was or is done. Return whether it
+    began.
+    """
     global _process
     if is_marked() or _somebody_compiles():
         return False
@@ -88,7 +90,7 @@ def start(say=True):
 
 
 def _begin(lock):
-    """Start the process, which goes on if this one ends."""
+    """Start the process, which continues if this process ends."""
     paths = [str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
     own = {SETTING: "now", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     options = {"start_new_session": True}
@@ -105,13 +107,13 @@ def _begin(lock):
 
 
 def _let_go(process):
-    """Nobody waits for the process at the end of the program, and Python need not warn of that."""
+    """Let the program end without waiting for the process, and without a warning from Python."""
     if process.poll() is None:
         process.returncode = 0
 
 
 def _somebody_compiles():
-    """Whether another process compiles for this installation now."""
+    """Return whether another process is compiling for this installation."""
     for lock in _files("compiling"):
         with suppress(OSError, ValueError):
             if time.time() - lock.stat().st_mtime < LONGEST:
@@ -134,7 +136,7 @@ def _lives(pid):
 
 
 def is_marked():
-    """Whether an earlier process compiled all kernels of these sources and versions."""
+    """Return whether an earlier process compiled all kernels of these sources and versions."""
     return any(mark.exists() for mark in _files("compiled"))
 
 
@@ -148,7 +150,7 @@ def mark():
 
 
 def _files(what):
-    """Files of this name for this installation, from the best place to the last resort."""
+    """Return possible files of this name for this installation, the best first."""
     cache = os.environ.get("NUMBA_CACHE_DIR")
     folders = [Path(cache) if cache else HERE / "__pycache__"]
     with suppress(RuntimeError):  # the user may have no home directory
@@ -157,7 +159,7 @@ def _files(what):
 
 
 def _key():
-    """A checksum of all that the machine code depends on."""
+    """Return a checksum of everything that the machine code depends on."""
     names = ["NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"]
     on = [sys.version, version("numba"), version("llvmlite"), *map(os.environ.get, names)]
     return f"{zlib.crc32(repr(on).encode(), checksum_of_sources()):08x}"
@@ -165,7 +167,7 @@ def _key():
 
 @cache
 def checksum_of_sources():
-    """A checksum of all files of kernels."""
+    """Return a checksum of all files of kernels."""
     found = 0
     for source in sorted(HERE.rglob("*.py")):
         found = zlib.crc32(source.read_bytes(), found)

@@ -1,23 +1,24 @@
 """Fork and join inside of kernels: a team of threads shares the items of a loop, without Python.
 
-A kernel that can be shared does the items start … stop of its work. These are its last arguments,
-behind the team, and it begins with
+A kernel that can be shared processes the items start … stop of its work. Its last arguments are the
+team, start and stop, and it begins with
 
     if fork_join(team, start, stop):
         return  # all items are done
 
-With a team, `fork_join` cuts start … stop into chunks and calls this same kernel for one chunk
-after the other, with the same arguments but without a team. Meanwhile the workers do so too. They
-are threads in `worker_loop`: they watch the team, take chunks as long as there are any, and sleep
-only when nothing has come for about a millisecond, because waking a thread takes longer than many
-kernels run. Half of the threads begin with the first chunk, the others with the last: a thread
-that comes back to the same numbers, such as weights, then finds most of them in its own cache.
+With a team, `fork_join` cuts start … stop into chunks and calls the same kernel for one chunk after
+the other, with the same arguments but without a team. The workers do the same at the same time.
+They are threads in `worker_loop`, which watch the team and take chunks as long as there are any.
+They sleep only after about a millisecond without work, because waking a thread takes longer than
+many kernels run. Half of the threads begin with the first chunk, the others with the last. When a
+thread later uses the same numbers again, such as weights, it finds most of them in its own cache.
 
-A kernel of several steps passes its team on to the kernels that it calls, one after the other; see
-`thread_pool.parallel_region`. To those that have little to do it passes team[:0], an empty team.
+A kernel of several steps passes its team on to the kernels that it calls, one after the other (see
+`thread_pool.parallel_region`). To kernels with little work, it passes team[:0], an empty team.
 
-A team is an array of int64. A number that several threads watch has a cache line of its own (8
-numbers, 64 bytes): when two processors write to one line, it is copied to and fro between them.
+A team is an array of int64. Each number that several threads watch has its own cache line (8
+numbers, 64 bytes), because a line that two processors write to is copied back and forth between
+them.
 """
 
 import numpy as np
@@ -58,15 +59,13 @@ SLEEPING, WAKING, RUNNING = 0, 1, 2
 
 
 def make_team(max_workers):
-    """A team of at most so many workers, all asleep."""
+    """Return a team of at most max_workers workers, all asleep."""
     return np.zeros(WORKERS + max_workers, np.int64)
 
 
 @intrinsic(lambda team, start, stop: False)
 def fork_join(typing, team, start, stop):
-    """True if the team has done the items start … stop; False if the caller is to do them itself,
-    which is so without a team.
-    """
+    """Return True if the team has done the items start … stop, and False without a team."""
 
     def code(context, builder, signature, args):
         if any(isinstance(kind, types.Literal) for kind in context.fndesc.argtypes[-2:]):
@@ -94,7 +93,7 @@ def fork_join(typing, team, start, stop):
 
 @intrinsic(lambda: 0)
 def runtime_zero(typing):
-    """0, the number of the first item, for kernels that call others.
+    """Return 0, the number of the first item, for kernels that call other kernels.
 
     For the constant 0 Numba would compile the called kernel once more, as one that always gets 0.
     """
@@ -103,13 +102,13 @@ def runtime_zero(typing):
 
 @intrinsic(lambda: False)
 def runtime_false(typing):
-    """False, and in the same way not a constant for Numba."""
+    """Return False, in a form that is not a constant for Numba."""
     return types.boolean(), lambda context, builder, signature, args: ir.IntType(1)(0)
 
 
 @intrinsic(lambda: True)
 def runtime_true(typing):
-    """True, in the same way."""
+    """Return True, in a form that is not a constant for Numba."""
     return types.boolean(), lambda context, builder, signature, args: ir.IntType(1)(1)
 
 
@@ -120,7 +119,7 @@ LEADING_ARGUMENTS, TRAILING_ARGUMENTS = 2, 9
 
 
 def _chunk_function(module, kernel, kind):
-    """A function (arguments, start, stop) that calls the kernel for a chunk; returns its status."""
+    """Return a function (arguments, start, stop) → status that calls the kernel for a chunk."""
     number, byte = ir.IntType(64), ir.IntType(8)
     signature = ir.FunctionType(ir.IntType(32), [byte.as_pointer(), number, number])
     f = ir.Function(module, signature, kernel.name + ".chunk")
@@ -141,7 +140,7 @@ def _chunk_function(module, kernel, kind):
 
 @intrinsic(None)  # the intrinsic needs no reference, because without Numba there is no team
 def _call_chunk(typing, function, arguments, start, stop):
-    """The status of the function at an address, called with (arguments, start, stop)."""
+    """Return the status of the function at an address, called with (arguments, start, stop)."""
 
     def code(context, builder, signature, args):
         number, byte = ir.IntType(64), ir.IntType(8).as_pointer()
@@ -180,7 +179,7 @@ def run_chunks(team, end):
 
 @helper
 def chunk_start(n, unit, i, parts):
-    """Where part i of n items begins; parts are multiples of a unit, so that no tile is divided."""
+    """Return the start of part i of n items, a multiple of `unit`, so that no tile is divided."""
     return min(n, unit * (i * ((n + unit - 1) // unit) // parts))
 
 
@@ -189,7 +188,7 @@ RETURNED_NONE = -2  # the status of a function of Numba that returns None
 
 @jit
 def worker_loop(team, me):
-    """What worker number `me` does from when it wakes to when it sleeps again."""
+    """Do the work of worker `me`, from waking up until it sleeps again."""
     atomic_store(team, WORKERS + me, RUNNING)
     idle, state = 0, CLOSED
     while idle < SPINS_BEFORE_SLEEP and state != SHUTDOWN:

@@ -12,19 +12,19 @@ from numpy.lib.stride_tricks import as_strided
 
 
 def ravel(x):
-    """x as a contiguous, writeable array with one axis; a copy only if x is not contiguous so."""
+    """Return x as a contiguous, writeable array with one axis, copied only if necessary."""
     if x.flags.c_contiguous and x.flags.writeable:
         return x.reshape(-1)
     return np.require(x, None, ["C", "W"]).reshape(-1)
 
 
 def strided_matrices(lead, *xs):
-    """The memory of each x [..., rows, columns], and starts and strides of its matrices.
+    """Return the memory of each x [..., rows, columns], and starts and strides of its matrices.
 
-    Returns one-dimensional arrays, then for all of them the places where their matrices start
-    [len(xs), matrices], the strides from row to row and from column to column; `lead` are the axes
-    to which all leading axes are broadcast (strides along those are 0). The first three x must have
-    contiguous rows. Where that is not so, or a stride is negative, x is copied.
+    The results are one-dimensional arrays, the indices [len(xs), matrices] where their matrices
+    start, and the strides from row to row and from column to column. All leading axes are broadcast
+    to `lead`, with strides of 0. The first three x must have contiguous rows. If they do not, or if
+    a stride is negative, x is copied.
     """
     plan = _plan(lead, tuple([(x.shape, x.strides, x.itemsize, x.flags.writeable) for x in xs]))
     memory = []
@@ -36,11 +36,11 @@ def strided_matrices(lead, *xs):
 
 @lru_cache(256)
 def _plan(lead, layouts):
-    """What `strided_matrices` does for these shapes and strides."""
+    """Return what `strided_matrices` does for these shapes and strides."""
     todo, all_strides = [], []
     for i, (shape, strides, size, writeable) in enumerate(layouts):
         contiguous = i > 2 or len(shape) < 2 or strides[-1] == size or shape[-1] <= 1
-        # read-only arrays are another type for Numba, which would compile all kernels once more
+        # read-only arrays are a different type for Numba, which would compile all kernels again
         fits = contiguous and writeable and all(s >= 0 and s % size == 0 for s in strides)
         if not fits:
             strides = np.empty(shape, f"V{size}").strides
@@ -58,7 +58,7 @@ def _plan(lead, layouts):
 
 
 def _flat_view(x, extent):
-    """The memory of an array with gaps, from its first number to its last, with one axis."""
+    """Return the memory of an array with gaps, from its first number to its last, with one axis."""
     whole = x.base
     if type(whole) is np.ndarray and whole.flags.c_contiguous and whole.dtype == x.dtype:
         start = (_address(x) - _address(whole)) // x.itemsize
@@ -71,10 +71,11 @@ def _address(x):
 
 
 def empty_like_heads(x, shape, parts=None):
-    """An empty array [..., T, D] in which heads are inside of tokens in memory if x has them so.
+    """Return an empty array [..., T, D] with the same order of heads and tokens in memory as x.
 
-    A projection gives [B, T, H·D], of which x [B, H, T, D] is a view; the next projection needs the
-    result as [B, T, H·D] again. With `parts`, one array for each of so many parts, [parts, ...].
+    A projection returns [B, T, H·D], of which x [B, H, T, D] is a view, and the next projection
+    needs the result as [B, T, H·D] again. With `parts`, the result has an array for each part,
+    [parts, ...].
     """
     first = () if parts is None else (parts,)
     if x.ndim >= 3 and len(shape) >= 3 and x.shape[-3] > 1 and x.strides[-3] < x.strides[-2]:

@@ -1,9 +1,9 @@
-"""Pieces of LLVM's intermediate language that the intrinsics of this folder are written with.
+"""Building blocks in LLVM's intermediate language for the intrinsics of this folder.
 
-An intrinsic says at compile time which instructions stand in the machine code, through LLVM's
-`builder`; a Python loop around `builder` calls is thereby unrolled. The functions here emit what
-many intrinsics need: the address of an array's element, loads and stores of some lanes, loops,
-functions of their own.
+At compile time, an intrinsic chooses the instructions of the machine code through LLVM's `builder`.
+A Python loop around `builder` calls is thus unrolled. The functions of this file emit code that
+many intrinsics need, such as addresses of elements, loads and stores of some lanes, loops, and
+functions.
 """
 
 from tinyattn.kernels.machine.compile import numba
@@ -19,7 +19,7 @@ if numba is not None:
 
 
 def vector_unit():
-    """(bytes in a vector, number of vector registers) of the processor that Numba compiles for."""
+    """Return (bytes in a vector, number of vector registers) of Numba's target processor."""
     if numba is None:
         return 16, 16
     triple, _, features = cpu_target.target_context.codegen().magic_tuple()[:3]
@@ -31,7 +31,7 @@ def vector_unit():
 
 
 def has_fma():
-    """Whether that processor rounds a · b + c once; NumPy, which runs without Numba, does not."""
+    """Return whether the processor rounds a · b + c once. Without Numba, NumPy rounds it twice."""
     if numba is None:
         return False
     triple, _, features = cpu_target.target_context.codegen().magic_tuple()[:3]
@@ -55,7 +55,7 @@ if numba is not None:
 
         @staticmethod
         def lanes_of(number):
-            """How many numbers of this type of LLVM fill a vector."""
+            """Return how many numbers of this type of LLVM fill a vector."""
             return VECTOR_BYTES // size_of(number)
 
     @register_model(Vector)
@@ -74,7 +74,7 @@ def llvm_type(vector):
 
 
 def size_of(number):
-    """The bytes of a float32, float64 or integer, given as a type of LLVM."""
+    """Return the bytes of a float32, float64 or integer, given as a type of LLVM."""
     if isinstance(number, ir.IntType):
         return number.width // 8
     return 4 if isinstance(number, ir.FloatType) else 8
@@ -84,7 +84,7 @@ def size_of(number):
 
 
 def element_pointer(context, builder, x, array, i, n):
-    """Where x[i] is in memory. With NUMBA_BOUNDSCHECK=1, x[i] … x[i + n - 1] must exist."""
+    """Return the address of x[i]. With NUMBA_BOUNDSCHECK=1, x[i] … x[i + n - 1] must exist."""
     array = context.make_array(x)(context, builder, array)
     if numba.config.BOUNDSCHECK:
         size = cgutils.unpack_tuple(builder, array.shape)[0]
@@ -97,7 +97,7 @@ def element_pointer(context, builder, x, array, i, n):
 
 
 def vector_pointer(builder, pointer, i=0):
-    """A pointer to a number as one to the vector that starts i numbers further on."""
+    """Return a pointer to a number as one to the vector that starts i numbers further on."""
     number = pointer.type.pointee
     kind = ir.VectorType(number, Vector.lanes_of(number))
     pointer = builder.gep(pointer, [INT64(i)]) if i else pointer
@@ -105,7 +105,7 @@ def vector_pointer(builder, pointer, i=0):
 
 
 def emit_prefetch(builder, place, cache=1):
-    """Ask for the line of memory at a place that will be read soon; any place is allowed."""
+    """Prefetch the cache line at an address that will be read soon. Any address is allowed."""
     byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
     prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
@@ -114,7 +114,7 @@ def emit_prefetch(builder, place, cache=1):
 
 
 def extent_of(builder, rows, row, columns, column):
-    """Numbers from the first element of a matrix to its last; 0 if it has none."""
+    """Return how many numbers a matrix spans in memory, or 0 if it is empty."""
     one, zero = INT64(1), INT64(0)
     last = builder.mul(builder.sub(rows, one), row)
     last = builder.add(last, builder.mul(builder.sub(columns, one), column))
@@ -123,10 +123,10 @@ def extent_of(builder, rows, row, columns, column):
 
 
 def tail_mask(builder, kind, i, end):
-    """Which lanes l of a vector are at i + l < end, as a vector of bits.
+    """Return which lanes l of a vector are at i + l < end, as a vector of bits.
 
-    Compared as integers as wide as the numbers: their result is the mask that AVX2 loads and
-    stores with, while integers of 64 bits would have to be narrowed first.
+    The compared integers are as wide as the numbers, because their result is then the mask that
+    AVX2 uses for loads and stores, while integers of 64 bits would have to be narrowed first.
     """
     number = ir.IntType(8 * size_of(kind.element))
     integers = ir.VectorType(number, kind.count)
@@ -137,15 +137,15 @@ def tail_mask(builder, kind, i, end):
 
 
 def tail_length(builder, kind, i, end):
-    """How many lanes those are; 0 or less if there are none."""
+    """Return the number of these lanes, which is 0 or less if there are none."""
     left, all_of_them = builder.sub(end, i), INT64(kind.count)
     return builder.select(builder.icmp_signed("<", left, all_of_them), left, all_of_them)
 
 
 def emit_by_length(builder, kind, i, end, whole, part):
-    """`whole()` where all lanes are before the end, else `part()` of a mask; gives their result.
+    """Emit `whole()` for vectors before the end, else `part(mask)`, and return the result.
 
-    With AVX-512 a masked instruction is as fast as a whole one. With AVX2 on processors of AMD a
+    With AVX-512, a masked instruction is as fast as an unmasked one. With AVX2 on AMD processors, a
     masked store takes 12 times as long, and without masks (NEON, SSE) each lane has a branch.
     """
     if VECTOR_BYTES == 64:
@@ -166,9 +166,7 @@ def emit_by_length(builder, kind, i, end, whole, part):
 
 
 def emit_masked_load(builder, place, lanes, rest):
-    """The vector at a place in memory, in these lanes; in the others `rest`, a vector or a number.
-    Their memory is not touched.
-    """
+    """Emit a load of some lanes of a vector, with `rest` in the others, which are not read."""
     kind = place.type.pointee
     rest = rest if isinstance(rest, ir.Value) else kind([rest] * kind.count)
     return _call_masked(builder, "load", kind, [place, _alignment(kind), lanes, rest])
@@ -195,21 +193,21 @@ def _alignment(kind):
 
 
 def type_suffix(number):
-    """How a type of numbers is written in the names of LLVM's functions: f32, f64, i32."""
+    """Return how a type of numbers is written in the names of LLVM's functions: f32, f64, i32."""
     if isinstance(number, ir.IntType):
         return f"i{number.width}"
     return "f32" if isinstance(number, ir.FloatType) else "f64"
 
 
 def emit_broadcast(builder, number, kind):
-    """The same for other instructions: a vector of LLVM's type `kind`."""
+    """Return the same for other instructions: a vector of LLVM's type `kind`."""
     first = builder.insert_element(kind(ir.Undefined), number, ir.IntType(32)(0))
     zeros = ir.VectorType(ir.IntType(32), kind.count)(None)
     return builder.shuffle_vector(first, kind(ir.Undefined), zeros)
 
 
 def call_intrinsic(builder, name, *args):
-    """LLVM's own function of this name, for the type of the arguments (llvm.sqrt.v16f32)."""
+    """Call LLVM's function of this name for the type of the arguments, such as llvm.sqrt.v16f32."""
     kind = args[0].type
     suffix = f"v{kind.count}{type_suffix(kind.element)}"
     function = ir.FunctionType(kind, [kind] * len(args))
@@ -219,7 +217,7 @@ def call_intrinsic(builder, name, *args):
 
 
 def emit_loop(builder, start, stop, step):
-    """for i in range(start, stop, step), for the body of a with statement; gives (i, count)."""
+    """Emit `for i in range(start, stop, step)` around a with statement, and yield (i, count)."""
     return cgutils.for_range_slice(builder, start, stop, INT64(step), inc=True)
 
 

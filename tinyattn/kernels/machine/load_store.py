@@ -29,7 +29,7 @@ def _alloc_reference(n, like):
 
 @intrinsic(_alloc_reference)
 def alloc_aligned(typing, n, like):
-    """An array of n numbers of the dtype of `like` that starts at a multiple of 64 bytes.
+    """Return an array of n numbers of the dtype of `like` that starts at a multiple of 64 bytes.
 
     A vector that lies across two cache lines (64 bytes each) takes twice as long to read.
     """
@@ -74,7 +74,7 @@ def array_at(typing, address, n, like):
 
 @intrinsic(lambda x, i: x[i : i + width(x)].copy())
 def load(typing, x, i):
-    """The vector x[i], x[i + 1], …"""
+    """Return the vector x[i], x[i + 1], …"""
     vector = Vector(x.dtype)
 
     def code(context, builder, signature, args):
@@ -86,7 +86,7 @@ def load(typing, x, i):
 
 @intrinsic(lambda x, i, v: x.__setitem__(slice(i, i + width(x)), v))
 def store(typing, x, i, v):
-    """x[i], x[i + 1], … = v"""
+    """Store v to x[i], x[i + 1], …"""
 
     def code(context, builder, signature, args):
         pointer = element_pointer(context, builder, x, *args[:2], v.lanes)
@@ -98,7 +98,7 @@ def store(typing, x, i, v):
 
 @intrinsic(lambda x, i, end, rest: np.array([*x[i:end], *[rest] * width(x)][: width(x)], x.dtype))
 def load_partial(typing, x, i, end, rest):
-    """The vector x[i], x[i + 1], … with the number `rest` in the lanes from x[end] on."""
+    """Return the vector x[i], x[i + 1], … with the number `rest` in the lanes from x[end] on."""
     vector = Vector(x.dtype)
 
     def code(context, builder, signature, args):
@@ -123,7 +123,7 @@ def load_partial(typing, x, i, end, rest):
 
 @intrinsic(lambda x, i, end, v: x[i:end].__setitem__(slice(width(x)), v[: end - i]))
 def store_partial(typing, x, i, end, v):
-    """x[i], x[i + 1], … = v, up to x[end - 1] at most."""
+    """Store v to x[i], x[i + 1], …, up to x[end - 1] at most."""
 
     def code(context, builder, signature, args):
         x, i, end, v = args
@@ -146,7 +146,7 @@ def store_partial(typing, x, i, end, v):
 
 @intrinsic(lambda x, i: sum(1 << b for b in range(64) if x[i + b]))
 def load_bitmask(typing, x, i):
-    """64 bytes x[i] … as the bits of one integer: bit b is 1 where x[i + b] is not 0."""
+    """Return 64 bytes from x[i] on as bits of an integer, where bit b is 1 if x[i + b] is not 0."""
 
     def code(context, builder, signature, args):
         pointer = element_pointer(context, builder, x, *args, 64)

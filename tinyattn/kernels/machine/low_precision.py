@@ -1,8 +1,8 @@
-"""Numbers of 4, 8 and 16 bits from memory, as the float32 or float64 that a kernel computes with.
+"""Load numbers of 4, 8 and 16 bits, and convert them to the float32 or float64 of a kernel.
 
-Weights that are stored in few bits are read this way: what comes from memory is small, and becomes
-a vector of ordinary numbers in registers. `raw` is an array of bytes (uint8), and places in it are
-counted in bytes; they need not be multiples of anything. `like` has the dtype of the result.
+Quantized weights are read in this way, so little data is read from memory and is converted to a
+vector of ordinary numbers in registers. `raw` is an array of bytes (uint8). Indices count bytes and
+need not be multiples of anything. `like` has the dtype of the result.
 """
 
 import numpy as np
@@ -21,32 +21,32 @@ if numba is not None:
 
 @intrinsic(lambda raw, i, like: (raw[i : i + width(like)] & 15).astype(like.dtype))
 def load_low_halves(typing, raw, i, like):
-    """The lower 4 bits of the bytes raw[i], raw[i + 1], … as a vector."""
+    """Return the lower 4 bits of the bytes raw[i], raw[i + 1], … as a vector."""
     return _load(raw, like, lambda builder, v: builder.and_(builder.zext(v, _words(v)), _15(v)))
 
 
 @intrinsic(lambda raw, i, like: (raw[i : i + width(like)] >> 4).astype(like.dtype))
 def load_high_halves(typing, raw, i, like):
-    """The upper 4 bits of the bytes raw[i], raw[i + 1], … as a vector."""
+    """Return the upper 4 bits of the bytes raw[i], raw[i + 1], … as a vector."""
     four = lambda v: _words(v)([4] * v.type.count)
     return _load(raw, like, lambda builder, v: builder.lshr(builder.zext(v, _words(v)), four(v)))
 
 
 @intrinsic(lambda raw, i, like: raw[i : i + width(like)].astype(like.dtype))
 def load_bytes(typing, raw, i, like):
-    """The bytes raw[i], raw[i + 1], … as numbers from 0 to 255."""
+    """Return the bytes raw[i], raw[i + 1], … as numbers from 0 to 255."""
     return _load(raw, like, lambda builder, v: builder.zext(v, _words(v)))
 
 
 @intrinsic(lambda raw, i, like: raw[i : i + width(like)].view(np.int8).astype(like.dtype))
 def load_signed_bytes(typing, raw, i, like):
-    """The bytes raw[i], raw[i + 1], … as numbers from -128 to 127."""
+    """Return the bytes raw[i], raw[i + 1], … as numbers from -128 to 127."""
     return _load(raw, like, lambda builder, v: builder.sext(v, _words(v)))
 
 
 @intrinsic(lambda raw, i, like: like.dtype.type(raw[i : i + 2].view(np.float16)[0]))
 def load_float16(typing, raw, i, like):
-    """The number whose two bytes are raw[i] and raw[i + 1], as a float16."""
+    """Return the float16 with the bytes raw[i] and raw[i + 1], in the dtype of `like`."""
 
     def code(context, builder, signature, args):
         x = _load_float16(context, builder, raw, args, 1, like.dtype)
@@ -57,7 +57,7 @@ def load_float16(typing, raw, i, like):
 
 @intrinsic(lambda raw, i, y, j: y.__setitem__(slice(j, j + 2), raw[i : i + 4].view(np.float16)))
 def copy_two_float16(typing, raw, i, y, j):
-    """y[j], y[j + 1] = the two numbers in raw[i], …, raw[i + 3], of two bytes each."""
+    """Write the two numbers in raw[i], …, raw[i + 3], of two bytes each, to y[j] and y[j + 1]."""
 
     def code(context, builder, signature, args):
         x = _load_float16(context, builder, raw, args, 2, y.dtype)
@@ -70,7 +70,7 @@ def copy_two_float16(typing, raw, i, y, j):
 
 
 def _load(raw, like, widen):
-    """(signature, code): as many bytes as a vector has lanes, widened to words, as its numbers."""
+    """Return (signature, code) that loads one byte for each lane and widens it to a number."""
     vector = Vector(like.dtype)
 
     def code(context, builder, signature, args):
@@ -99,7 +99,7 @@ def has_float16():
 
 
 def _load_float16(context, builder, raw, args, n, dtype):
-    """n numbers of two bytes each as a vector of n numbers of the dtype."""
+    """Return n numbers of two bytes each as a vector of n numbers of the dtype."""
     pointer = element_pointer(context, builder, raw, *args[:2], 2 * n)
     kind = ir.VectorType(ir.IntType(16), n)
     bits = builder.load(builder.bitcast(pointer, kind.as_pointer()), align=1)
@@ -108,14 +108,14 @@ def _load_float16(context, builder, raw, args, n, dtype):
 
 
 def emit_float16(builder, bits):
-    """Vectors of two bytes as float32, by the processor's own instruction."""
+    """Emit the conversion of float16 to float32 with the processor's instruction."""
     n = bits.type.count
     halves = builder.bitcast(bits, ir.VectorType(ir.HalfType(), n))
     return builder.fpext(halves, ir.VectorType(FLOAT, n))
 
 
 def emit_float16_by_bits(builder, bits):
-    """The same with integers: exponent and fraction at their places in a float32, times 2¹¹².
+    """Emit the conversion with integers: exponent and fraction are shifted, then times 2¹¹².
 
     (The exponents of a float16 begin at -15, those of a float32 at -127.) Infinity and nan have
     the largest exponent there is, in both.

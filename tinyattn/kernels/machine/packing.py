@@ -1,14 +1,14 @@
-"""Packing: both matrices of a product are copied into the order in which a tile reads them.
+"""Packing, which copies both matrices of a product into the order in which a tile reads them.
 
-Where the same rows of A are multiplied with many columns, a block of A is copied into row panels,
-as high as a tile (TILE_ROWS, 6 for example):
+If the same rows of A are multiplied with many columns, a block of A is copied into row panels,
+which are as high as a tile (TILE_ROWS, for example 6):
 
     a[0, k], a[1, k], …, a[5, k], a[0, k + 1], …     row panel 0: rows 0 … 5 of the block
     a[6, k], …                                       row panel 1, behind the last column of panel 0
 
 B is packed into column panels, as wide as a tile, row by row. Then all strides are constants in the
-code of a tile, and memory is read from front to back. All row panels have TILE_ROWS rows: where the
-block has fewer, its last row is repeated, and the results for the repeated rows are not used.
+code of a tile, and memory is read from front to back. All row panels have TILE_ROWS rows. If the
+block has fewer rows, its last row is repeated, and the results of the repeated rows are not used.
 
 Source: Goto and van de Geijn, Anatomy of high-performance matrix multiplication (2008).
 """
@@ -48,13 +48,13 @@ PREFETCH_DISTANCE = 4  # a row of a panel of B is prefetched this many rows befo
 
 @helper
 def round_up_to_tile(rows):
-    """`rows`, rounded up to a multiple of TILE_ROWS."""
+    """Return `rows`, rounded up to a multiple of TILE_ROWS."""
     return (rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS
 
 
 @helper
 def packed_size(rows, columns, lanes):
-    """How many numbers `pack` writes at most: the panels, and the end of the last vectors."""
+    """Return how many numbers `pack` writes at most, including the end of the last vectors."""
     return round_up_to_tile(rows) * columns + TILE_ROWS * lanes
 
 
@@ -69,9 +69,9 @@ def _pack_reference(out, x, x0, x_row, x_col, rows, columns):
 
 @intrinsic(_pack_reference)
 def pack(typing, out, x, x0, x_row, x_col, rows, columns):
-    """Copies x[i, k], i < rows, k < columns, to out[⌊i / R⌋ R columns + k R + i mod R].
+    """Copy x[i, k], i < rows, k < columns, to out[⌊i / R⌋ R columns + k R + i mod R].
 
-    R is TILE_ROWS. x[i, k] is x[x0 + i · x_row + k · x_col]; x_row or x_col is 1. `out` holds
+    R is TILE_ROWS. x[i, k] is x[x0 + i · x_row + k · x_col], where x_row or x_col is 1. `out` has
     `packed_size(rows, columns, width(x))` numbers.
     """
     lanes = Vector(x.dtype).lanes
@@ -101,7 +101,7 @@ def _emit_pack(builder, out, x, x_row, x_col, rows, columns):
     last = builder.sub(rows, INT64(1))
 
     def rows_of(i):
-        """i … i + TILE_ROWS - 1, where the last row stands for all behind it."""
+        """Return the rows i … i + TILE_ROWS - 1, where the last row replaces all rows after it."""
         several = [builder.add(i, INT64(r)) for r in range(TILE_ROWS)]
         return [builder.select(builder.icmp_signed("<", j, last), j, last) for j in several]
 
@@ -114,7 +114,7 @@ def _emit_pack(builder, out, x, x_row, x_col, rows, columns):
 
 
 def _pack_from_rows(builder, out, x, x_row, rows, columns, rows_of):
-    """A vector of each of TILE_ROWS rows at a time; their lanes are interleaved."""
+    """Pack TILE_ROWS rows, by reading a vector of each row and interleaving the lanes."""
     lanes, align = Vector.lanes_of(x.type.pointee), size_of(x.type.pointee)
     whole = builder.sub(columns, builder.urem(columns, INT64(lanes)))
     with emit_loop(builder, INT64(0), rows, TILE_ROWS) as (i, _):
@@ -136,7 +136,7 @@ def _pack_from_rows(builder, out, x, x_row, rows, columns, rows_of):
 
 
 def _interleave_rows(builder, v):
-    """v[0][0], v[1][0], …, v[5][0], v[0][1], … as vectors again.
+    """Return v[0][0], v[1][0], …, v[5][0], v[0][1], … as vectors.
 
     First two rows at a time are interleaved: a[0] b[0] a[1] b[1] …. Of the result, every third pair
     comes from the same two rows.
@@ -165,7 +165,7 @@ def _interleave_rows(builder, v):
 
 
 def _pack_from_columns(builder, out, x, x_col, rows, columns, rows_of):
-    """Column by column, TILE_ROWS numbers at a time; those of the last panel one by one."""
+    """Pack column by column, TILE_ROWS numbers at a time. The last panel is copied one by one."""
     align, several = size_of(x.type.pointee), ir.VectorType(x.type.pointee, TILE_ROWS).as_pointer()
     whole = builder.sub(rows, builder.urem(rows, INT64(TILE_ROWS)))
     with emit_loop(builder, INT64(0), columns, 1) as (k, _):
@@ -196,11 +196,12 @@ def _packed_product_reference(c, c0, c_row, d, d0, d_row, a, b, b0, rows, column
 
 @intrinsic(_packed_product_reference)
 def packed_product(typing, c, c0, c_row, d, d0, d_row, a, b, b0, rows, columns, n, add):
-    """c[i, j] = Σ_k a[i, k] b[k, j] for i < rows, j < columns, k < n; with `add`, d[i, j] + that.
+    """Compute c[i, j] = Σ_k a[i, k] b[k, j], i < rows, j < columns, k < n, plus d[i, j] if `add`.
 
-    a was made by `pack`, b[k, j] is b[b0 + k · panel + j] with a panel as wide as the widest tile.
-    d[i, j] is d[d0 + i · d_row + j]: C itself, or with d_row = 0 a number for each column.
-    `rows` is a multiple of TALL, `columns` one of `width(c)`, at most a panel; n is any.
+    a is the result of `pack`, and b[k, j] is b[b0 + k · panel + j] with a panel as wide as the
+    widest tile. d[i, j] is d[d0 + i · d_row + j], which is C itself, or with d_row = 0 a number for
+    each column. `rows` is a multiple of TALL. `columns` is a multiple of `width(c)`, at most a
+    panel. n is arbitrary.
     """
     vector = Vector(c.dtype)
 

@@ -1,8 +1,8 @@
 """Nontemporal stores and prefetching, for arrays that are larger than the cache.
 
-An ordinary store first reads the cache line that it changes a part of. For a result that is written
-from front to back, and is too large to stay in the cache, that reading is a third of all traffic to
-memory. A nontemporal store goes past the cache: it writes whole lines and reads none.
+An ordinary store first reads the cache line that it changes. If a large result is written from
+front to back and does not fit into the cache, these reads are a third of all memory traffic. A
+nontemporal store bypasses the cache, so it writes whole lines without reading them.
 """
 
 from tinyattn.engine.memory import LARGEST, LINE
@@ -16,15 +16,16 @@ if numba is not None:
 
 
 def use_nontemporal(x, C):
-    """Whether to store rows of C numbers of x past the cache: large, and rows are whole vectors."""
+    """Return whether to store rows of C numbers of x past the cache."""
     return bool(x.nbytes > LARGEST and C % width(x) == 0 and x.ctypes.data % LINE == 0)
 
 
 @intrinsic(lambda x, i, v: x.__setitem__(slice(i, i + width(x)), v))
 def store_nontemporal(typing, x, i, v):
-    """x[i], x[i + 1], … = v past the cache; x[i] must be at a multiple of the size of a vector.
+    """Store v to x[i], x[i + 1], … past the cache. x[i] must be aligned to the size of a vector.
 
-    Other threads may see it later than what is stored after it: call `fence` before they look.
+    Other threads may see this store later than the stores after it, so call `fence` before they
+    read it.
     """
 
     def code(context, builder, signature, args):
@@ -40,7 +41,7 @@ def store_nontemporal(typing, x, i, v):
 
 @intrinsic(lambda: None)
 def fence(typing):
-    """From here on all threads see what was stored before."""
+    """Make all earlier stores visible to all threads."""
 
     def code(context, builder, signature, args):
         builder.fence("seq_cst")
@@ -51,9 +52,9 @@ def fence(typing):
 
 @intrinsic(lambda x, i: None)
 def prefetch(typing, x, i):
-    """Let the cache line of x[i] be brought into the second cache, without waiting for it.
+    """Start loading the cache line of x[i] into the second cache, without waiting for it.
 
-    i may be any number: behind the end of x nothing is brought, or something that nobody needs.
+    i may be any number. After the end of x, nothing is loaded, or a line that is not needed.
     """
 
     def code(context, builder, signature, args):
@@ -66,9 +67,9 @@ def prefetch(typing, x, i):
 
 @helper
 def prefetch_rows(x, x0, x_row, rows, columns):
-    """The same for x[x0 + i · x_row + j], i < rows, j < columns.
+    """Prefetch x[x0 + i · x_row + j] for i < rows, j < columns.
 
-    The processor itself prefetches what lies close behind, but not rows that are far apart.
+    The processor automatically prefetches the next few lines, but not rows that are far apart.
     """
     noinline()
     for i in range(rows):

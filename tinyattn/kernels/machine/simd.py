@@ -1,4 +1,4 @@
-"""Vector instructions for kernels: one instruction does the same with 4, 8 or 16 numbers (SIMD).
+"""Vector instructions for kernels (SIMD), each of which processes 4, 8 or 16 numbers.
 
 A compiler finds vector instructions on its own where a loop is simple. Where it does not, or uses
 too few registers, a kernel requests them with the functions of this file and load_store.py:
@@ -7,9 +7,9 @@ too few registers, a kernel requests them with the functions of this file and lo
     y = fma(x, x, broadcast(x, 2))  x · x + 2 in each lane (x + y, x - y, x * y work too)
     store(b, i, y)
 
-Each of them is an `intrinsic`: the function in its first line is the reference, in NumPy, which
-runs if Numba is missing. The code below it is Numba's machine code: a piece of LLVM's intermediate
-language, written through its `builder`.
+Each of these functions is an `intrinsic`. The function in its first line is the reference in NumPy,
+which runs if Numba is missing. The code below generates the machine code for Numba, as LLVM's
+intermediate language, which is written through its `builder`.
 
 The width of a vector depends on the processor: 64 bytes with AVX-512, 32 with AVX2, otherwise 16
 (NEON, SSE). `width(x)` is the number of lanes for the dtype of x. Numba compiles for the current
@@ -39,7 +39,7 @@ if numba is not None:
 
 
 def width(x):
-    """How many numbers of x's dtype fill a vector."""
+    """Return how many numbers of x's dtype fill a vector."""
     return VECTOR_BYTES // x.dtype.itemsize
 
 
@@ -53,7 +53,7 @@ if numba is not None:
 
 @intrinsic(lambda like, number: np.full(width(like), number, like.dtype))
 def broadcast(typing, like, number):
-    """A vector with the same number in all lanes, of the dtype of `like` (array or vector)."""
+    """Return a vector with a number in all lanes, in the dtype of `like` (array or vector)."""
     vector = Vector(like.dtype)
 
     def code(context, builder, signature, args):
@@ -96,7 +96,7 @@ if numba is not None:
 
 @intrinsic(lambda a, b, c: a * b + c)
 def fma(typing, a, b, c):
-    """a · b + c, rounded once where the processor can do that."""
+    """Return a · b + c, rounded once if the processor supports it."""
 
     def code(context, builder, signature, args):
         return call_intrinsic(builder, "llvm.fmuladd", *args)
@@ -106,7 +106,7 @@ def fma(typing, a, b, c):
 
 @intrinsic(np.sqrt)
 def sqrt(typing, a):
-    """The square root."""
+    """Return the square root of each lane."""
     return a(a), lambda context, builder, signature, args: call_intrinsic(
         builder, "llvm.sqrt", *args
     )
@@ -114,7 +114,7 @@ def sqrt(typing, a):
 
 @intrinsic(lambda a, b: np.where(a > b, a, b))
 def maximum(typing, a, b):
-    """a where a > b, else b (also where a or b is nan)."""
+    """Return a where a > b, else b (also where a or b is nan)."""
 
     def code(context, builder, signature, args):
         return _emit_extremum(builder, "max", ">", *args)
@@ -124,7 +124,7 @@ def maximum(typing, a, b):
 
 @intrinsic(lambda a, b: np.where(a < b, a, b))
 def minimum(typing, a, b):
-    """a where a < b, else b (also where a or b is nan)."""
+    """Return a where a < b, else b (also where a or b is nan)."""
 
     def code(context, builder, signature, args):
         return _emit_extremum(builder, "min", "<", *args)
@@ -133,10 +133,11 @@ def minimum(typing, a, b):
 
 
 def _emit_extremum(builder, name, comparison, a, b):
-    """a where the comparison with b holds, else b.
+    """Return a if the comparison with b holds, and b otherwise, in each lane.
 
-    With AVX2 the instruction is named: of a comparison whose result is stored where a was loaded
-    from LLVM makes a masked store, which takes 12 times as long on processors of AMD.
+    With AVX2, the instruction is named explicitly. If the result of a comparison is stored where a
+    was loaded, LLVM would otherwise generate a masked store, which takes 12 times as long on AMD
+    processors.
     """
     if VECTOR_BYTES != 32:
         return builder.select(builder.fcmp_ordered(comparison, a, b), a, b)
@@ -149,7 +150,7 @@ def _emit_extremum(builder, name, comparison, a, b):
 
 @intrinsic(lambda a, b: np.where((a > b) | (a != a), a, b))
 def maximum_or_nan(typing, a, b):
-    """a where a > b or a is nan, else b: the maximum, and nan where either is."""
+    """Return the maximum of a and b in each lane, and nan where a or b is nan."""
 
     def code(context, builder, signature, args):
         a, b = args
@@ -164,7 +165,7 @@ def maximum_or_nan(typing, a, b):
 
 @intrinsic(lambda x, y, a, b: np.where(x > y, a, b))
 def select_greater(typing, x, y, a, b):
-    """a where x > y, else b."""
+    """Return a where x > y, else b."""
 
     def code(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", *args[:2]), *args[2:])
@@ -174,7 +175,7 @@ def select_greater(typing, x, y, a, b):
 
 @intrinsic(lambda x, y, a, b: np.where(x == y, a, b))
 def select_equal(typing, x, y, a, b):
-    """a where x = y, else b."""
+    """Return a where x = y, else b."""
 
     def code(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered("==", *args[:2]), *args[2:])
@@ -184,7 +185,7 @@ def select_equal(typing, x, y, a, b):
 
 @intrinsic(lambda words, i, bit, a, b: np.where(words[i : i + len(a)] >> bit & 1, a, b))
 def select_bit(typing, words, i, bit, a, b):
-    """Lane l of a where this bit of words[i + l] is 1, else of b."""
+    """Return lane l of a where this bit of words[i + l] is 1, else lane l of b."""
 
     def code(context, builder, signature, args):
         many = ir.VectorType(ir.IntType(64), a.lanes)
@@ -202,21 +203,21 @@ def select_bit(typing, words, i, bit, a, b):
 
 @intrinsic(lambda a, b: np.concatenate([a, b])[::2])
 def concat_even(typing, a, b):
-    """a[0], a[2], …, b[0], b[2], …: the lanes of both with even numbers."""
+    """Return the even lanes of both vectors, a[0], a[2], …, b[0], b[2], …"""
     lanes = range(0, 2 * a.lanes, 2)
     return a(a, b), lambda context, builder, signature, args: _shuffle(builder, *args, lanes)
 
 
 @intrinsic(lambda a, b: np.stack([a, b], axis=1).reshape(-1)[: len(a)])
 def interleave_low(typing, a, b):
-    """a[0], b[0], a[1], b[1], …: the first halves of both."""
+    """Interleave the first halves of two vectors, a[0], b[0], a[1], b[1], …"""
     lanes = [i // 2 + i % 2 * a.lanes for i in range(a.lanes)]
     return a(a, b), lambda context, builder, signature, args: _shuffle(builder, *args, lanes)
 
 
 @intrinsic(lambda a, b: np.stack([a, b], axis=1).reshape(-1)[len(a) :])
 def interleave_high(typing, a, b):
-    """The second halves of both in the same way."""
+    """Interleave the second halves of two vectors."""
     half = a.lanes // 2
     lanes = [half + i // 2 + i % 2 * a.lanes for i in range(a.lanes)]
     return a(a, b), lambda context, builder, signature, args: _shuffle(builder, *args, lanes)
@@ -252,19 +253,19 @@ def _horizontal(emit):
 
 @intrinsic(np.sum)
 def hsum(typing, v):
-    """The sum of all lanes."""
+    """Return the sum of all lanes."""
     return _horizontal(lambda builder, a, b: builder.fadd(a, b))(typing, v)
 
 
 @intrinsic(np.max)
 def hmax(typing, v):
-    """The largest of all lanes (none of them nan)."""
+    """Return the largest of all lanes, none of which may be nan."""
     return _horizontal(lambda b, x, y: b.select(b.fcmp_ordered(">", x, y), x, y))(typing, v)
 
 
 @intrinsic(np.min)
 def hmin(typing, v):
-    """The smallest of all lanes (none of them nan)."""
+    """Return the smallest of all lanes, none of which may be nan."""
     return _horizontal(lambda b, x, y: b.select(b.fcmp_ordered("<", x, y), x, y))(typing, v)
 
 
@@ -308,9 +309,9 @@ EXP = {
 
 @intrinsic(np.exp)
 def exp(typing, x):
-    """eˣ for x ≤ 88 (float64: 709); 0 below -87 (-708), nan for nan.
+    """Return eˣ for x ≤ 88 (float64: 709), 0 for x < -87 (-708), and nan for nan.
 
-    In float32 at most 2.0 units in the last place off (tests/scripts/all_floats.py).
+    In float32, the error is at most 2.0 units in the last place (tests/scripts/all_floats.py).
     """
 
     def code(context, builder, signature, args):

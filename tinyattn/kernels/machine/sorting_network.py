@@ -1,7 +1,7 @@
-"""A sorting network: a few vectors are sorted in registers, without a branch.
+"""A sorting network, which sorts a few vectors in registers without a branch.
 
-In an ordinary sort, the processor predicts the outcome of each comparison, and half of the
-predictions are wrong; each wrong one costs as much as twenty instructions. A sorting network
+In an ordinary sort, the processor predicts the outcome of each comparison. Half of the predictions
+are wrong, and each wrong prediction takes as long as twenty instructions. A sorting network
 compares the same positions in the same order for any numbers, so there is nothing to predict, and
 one instruction compares one pair per lane. With 16 lanes, 64 numbers take 21 steps.
 
@@ -25,24 +25,23 @@ if numba is not None:
     from llvmlite import ir
     from numba import types
 
-MAX_VECTORS = 8  # vectors of distances, at most; with their ids they fill 16 registers
+MAX_VECTORS = 8  # largest number of vectors, which fill 16 registers together with their ids
 
 
 @helper
 def fits_in_registers(dist, n):
-    """Whether n entries can be sorted here."""
+    """Return whether n entries can be sorted here."""
     return n <= MAX_VECTORS * width(dist)
 
 
 def steps(n):
-    """The steps that sort n = 2^m numbers. In the step s, place e is compared with place e XOR s;
-    the smaller number goes to the lower place.
+    """Return the steps s that sort n = 2^m numbers, by comparing positions e and e XOR s.
 
-    Blocks of 2, 4, 8, … are sorted one after the other. The halves of a block are sorted already;
-    its first step compares the first half with the second half in reverse order. After that all
-    numbers of the lower half are below those of the upper one, and each half rises and then falls
-    (it is bitonic). The following steps split such sequences in the same way, down to
-    single numbers.
+    The smaller number goes to the lower position. Blocks of 2, 4, 8, … are sorted one after the
+    other. The halves of a block are already sorted, and its first step compares the first half with
+    the second half in reverse order. Then all numbers of the lower half are below those of the
+    upper half, and each half rises and then falls (it is bitonic). The following steps split such
+    sequences in the same way, down to single numbers.
     """
     size = 2
     while size <= n:
@@ -59,7 +58,7 @@ def _sort_reference(dist, ids, o, n):
 
 @intrinsic(_sort_reference)
 def sort_in_registers(typing, dist, ids, o, n):
-    """Sort dist[o : o + n], ties by id, and ids in the same way; n ≤ MAX_VECTORS · width."""
+    """Sort dist[o : o + n], ties by id, and ids in the same order, for n ≤ MAX_VECTORS · width."""
     vector = Vector(dist.dtype)
     if ids.dtype != types.int32:
         return None
@@ -94,7 +93,7 @@ def sort_in_registers(typing, dist, ids, o, n):
 
 
 def _emit_by_size(builder, n, lanes, write):
-    """Code for 1, 2, 4, … vectors, by `write`; the first that holds n numbers is what runs."""
+    """Emit code for 1, 2, 4, … vectors by `write`. The smallest that holds n numbers runs."""
     vectors = 1
     while vectors <= MAX_VECTORS:
         with builder.if_then(builder.icmp_signed("<=", n, n.type(vectors * lanes))):
@@ -104,7 +103,7 @@ def _emit_by_size(builder, n, lanes, write):
 
 
 def _places(builder, pointer, n, vectors, lanes):
-    """Where each vector is in memory, and which of its lanes are before n."""
+    """Return the address of each vector, and which of its lanes are before n."""
     kind = ir.VectorType(pointer.type.pointee, lanes)
     for v in range(vectors):
         i = n.type(v * lanes)
@@ -113,7 +112,7 @@ def _places(builder, pointer, n, vectors, lanes):
 
 
 def _emit_network(builder, columns):
-    """Two columns of vectors, distances and ids, in the order of the distances, ties by id."""
+    """Sort two columns of vectors, distances and ids, by distance, ties by id."""
     lanes, vectors = columns[0][0].type.count, len(columns[0])
     columns = [list(column) for column in columns]
     for step in steps(lanes * vectors):
@@ -143,7 +142,7 @@ def _emit_network(builder, columns):
 
 
 def _permute_xor(builder, x, near):
-    """Lane l of the result is lane l XOR `near` of x."""
+    """Permute x, so that lane l of the result is lane l XOR `near` of x."""
     if near == 0:
         return x
     lanes = ir.VectorType(ir.IntType(32), x.type.count)
@@ -151,7 +150,7 @@ def _permute_xor(builder, x, near):
 
 
 def _emit_less(builder, own, other):
-    """The lanes where `own` comes first: a smaller distance, or the same and a smaller id."""
+    """Return the lanes in which `own` has a smaller distance, or the same and a smaller id."""
     first = builder.fcmp_ordered("<", own[0], other[0])
     tied = builder.fcmp_ordered("==", own[0], other[0])
     earlier = builder.icmp_signed("<", own[1], other[1])

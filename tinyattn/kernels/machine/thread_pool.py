@@ -1,8 +1,8 @@
 """The pool of worker threads that share the work of one kernel.
 
-A compiled kernel releases the interpreter, so ordinary threads run it side by side; fork_join.py
-divides the work among them. Numba's own parallel loops are not used, because they abort when two
-threads call them at the same time, or hang after a fork.
+A compiled kernel releases the interpreter, so ordinary threads can run it at the same time.
+fork_join.py divides the work among them. Numba's own parallel loops are not used, because they
+abort when two threads call them at the same time, or hang after a fork.
 """
 
 import atexit
@@ -36,12 +36,12 @@ _lock, _workers, _team = RLock(), [], make_team(MAX_WORKERS)
 
 
 def available_processors():
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def requested_threads():
-    """How many threads the environment asks for; 0 for one on each processor."""
+    """Return how many threads the environment requests, or 0 for one on each processor."""
     value = os.environ.get("TINYATTN_THREADS") or "0"
     if not value.isdecimal():
         raise ValueError(
@@ -55,29 +55,30 @@ _threads = requested_threads() or available_processors()
 
 
 def set_threads(n):
-    """Run kernels on n threads from now on; returns the number before."""
+    """Run kernels on n threads from now on, and return the previous number of threads."""
     global _threads
     before, _threads = _threads, n
     return before
 
 
 def num_threads():
-    """How many threads kernels run on."""
+    """Return how many threads kernels run on."""
     return _threads
 
 
 def parallel_for(kernel, n, *arguments, serial=False):
-    """kernel(*arguments, team, 0, n): the items 0 … n on all threads; see `fork_join.fork_join`.
+    """Call kernel(*arguments, team, 0, n), which shares the items 0 … n among all threads.
 
-    serial: there is so little to do that sharing it would take longer; one thread does it.
-    Each of the n items must write to its own place only. Then the result does not depend on the
-    number of threads or on which of them did what. Called by several threads at once, the first
-    gets the workers; the others do their work by themselves.
+    With `serial`, one thread does all the work, because sharing so little work would take longer.
+    Two items must never write to the same element. Then the result does not depend on the number of
+    threads, or on which thread did which item. If several threads call this function at the same
+    time, the first gets the workers, and the others do their work alone. `fork_join.fork_join` has
+    the details.
 
-    Arguments that belong together are passed as one tuple, and the kernel begins with giving them
-    their names: x = Inputs(*inputs), where Inputs is a NamedTuple. As a plain tuple they cost no
-    more than one by one. A NamedTuple as an argument costs half a microsecond: at each call Numba
-    reads the names of its fields to know its type.
+    Arguments that belong together are passed as one plain tuple, and the kernel begins by naming
+    them, as in x = Inputs(*inputs), where Inputs is a NamedTuple. A plain tuple takes no longer
+    than single arguments. A NamedTuple as an argument takes half a microsecond more, because Numba
+    reads the names of its fields at each call.
     """
     if serial or n <= 1:
         return kernel(*arguments, NO_TEAM, 0, n)
@@ -85,14 +86,14 @@ def parallel_for(kernel, n, *arguments, serial=False):
 
 
 def parallel_region(kernel, *arguments, serial=False):
-    """kernel(*arguments, team): it passes the team on to the kernels that it calls in turn."""
+    """Call kernel(*arguments, team), which passes the team on to the kernels that it calls."""
     if serial:
         return kernel(*arguments, NO_TEAM)
     return _run_with_team(kernel, arguments, ())
 
 
 def _run_with_team(kernel, arguments, items):
-    """The kernel with the team, or without one if there is none or another thread uses it."""
+    """Run the kernel with the team, or without it if there is none or another thread uses it."""
     if (
         _threads == 1
         or numba is None
@@ -116,10 +117,10 @@ def _run_with_team(kernel, arguments, items):
 
 
 def _uses_the_team():
-    """Whether this thread, which has the lock, is using the team: then this call comes from a
-    finalizer or a signal handler inside of another one.
+    """Return whether this thread, which has the lock, is already using the team.
 
-    If it is not, an interrupt kept it from releasing the lock, and the lock is released here.
+    In this case, the call comes from a finalizer or a signal handler inside another call.
+    Otherwise, an interrupt kept the thread from releasing the lock, and this function releases it.
     """
     frame = sys._getframe(1).f_back
     while frame is not None:
@@ -146,11 +147,11 @@ def _wake_workers(n):
 
 
 def _pin_workers(workers):
-    """Give each worker a processor of its own, not the one that this thread is on (Linux only).
+    """Pin each worker to a separate processor, different from that of this thread (Linux only).
 
-    By itself a virtual machine often wakes a thread on the processor of the thread that woke it,
-    because the other processors are in a deep sleep and look busy. Then both share one processor,
-    and nothing is gained.
+    Otherwise, a virtual machine often wakes a thread on the processor of the waking thread, because
+    the other processors are in a deep sleep and seem to be busy. Then both threads share one
+    processor, and the second does not help.
     """
     if _current_processor is None:
         return
@@ -181,7 +182,7 @@ class _Worker:
 
     def __init__(self, team, me):
         self.team, self.me, self.away_from = team, me, -1
-        # locked while the worker sleeps; the thread that wakes it releases the lock
+        # locked while the worker sleeps, and released by the thread that wakes it
         self.awake = Lock()
         self.awake.acquire()
         self.thread = Thread(target=self.run, name="tinyattn", daemon=True)
@@ -200,7 +201,7 @@ class _Worker:
 
 
 def _shut_down():
-    """Stop the workers before Python ends: the machine code that they run goes with it."""
+    """Stop the workers before Python ends and removes the machine code that they run."""
     set_threads(1)
     _team[STATE] = SHUTDOWN
     for _ in range(1000):  # wait at most a second

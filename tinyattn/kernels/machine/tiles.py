@@ -1,9 +1,9 @@
-"""The two operations on blocks of a matrix that fast kernels are made of: product and transpose.
+"""Product and transpose, the two operations on blocks of a matrix that fast kernels consist of.
 
-A processor multiplies far more numbers in a second than it can read from memory. So each number has
-to be used several times while it is in a register. `product` computes a tile of the result at a
-time, say 6 rows of 4 vectors: for each k it reads 4 vectors of B and 6 numbers of A, and makes 24
-multiply-adds of them. The 24 sums stay in registers until the tile is done.
+A processor can multiply far more numbers per second than it can read from memory, so each number
+must be used several times while it is in a register. `product` computes one tile of the result at a
+time, for example 6 rows of 4 vectors. For each k, it reads 4 vectors of B and 6 numbers of A, and
+uses them for 24 multiply-adds. The 24 sums stay in registers until the tile is done.
 
                          b[k, j]   4 vectors of row k
         a[i,     k]   ┌──────────────────────────┐
@@ -12,8 +12,8 @@ multiply-adds of them. The 24 sums stay in registers until the tile is done.
              …        │                          │
         a[i + 5, k]   └──────────────────────────┘
 
-A matrix is given as a one-dimensional array, the place of its first element and its strides:
-element (i, k) of a is a[a0 + i · a_row + k · a_col]. So one product serves A and Aᵀ.
+A matrix is given as a one-dimensional array, the index of its first element and its strides.
+Element (i, k) of a is a[a0 + i · a_row + k · a_col], so the same function multiplies A and Aᵀ.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ if numba is not None:
 
     INT64 = ir.IntType(64)
 
-# (vectors, rows) of a tile, the widest first; the last columns of C use a narrower one
+# (vectors, rows) of a tile, the widest first, because the last columns use a narrower one
 TILES = ((4, 6), (2, 8), (1, 8)) if VECTOR_REGISTERS == 32 else ((2, 6), (1, 6))
 TILE_ROWS = TILES[0][1]  # rows of the widest tile
 REMAINDER_ROWS = 4, 2, 1  # heights of the tiles for the last rows of C
@@ -59,10 +59,10 @@ def _product_reference(c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, co
 
 @intrinsic(_product_reference)
 def product(typing, c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, columns, n, add):
-    """c[i, j] = Σ_k a[i, k] b[k, j] for i < rows, j < columns, k < n; with `add`: c += that.
+    """Compute c[i, j] = Σ_k a[i, k] b[k, j], i < rows, j < columns, k < n, or add it to c.
 
-    c[i, j] is c[c0 + i · c_row + j], a[i, k] is a[a0 + i · a_row + k · a_col], b[k, j] is
-    b[b0 + k · b_row + j]. `columns` is a multiple of `width(c)`; rows and n are any.
+    c[i, j] is c[c0 + i · c_row + j], a[i, k] is a[a0 + i · a_row + k · a_col], b[k, j] is b[b0 + k
+    · b_row + j]. `columns` is a multiple of `width(c)`. rows and n are arbitrary.
     """
     vector = Vector(c.dtype)
 
@@ -98,9 +98,10 @@ def _emit_product(builder, c, c_row, a, a_row, a_col, b, b_row, rows, columns, n
 
 
 def emit_tiles(builder, kinds, tile, c, c_row, b, rows, columns):
-    """tile(height, vectors, place of c[i, j], i, j, place of b[0, j]) for all tiles of C.
+    """Call tile(height, vectors, address of c[i, j], i, j, address of b[0, j]) for all tiles of C.
 
-    kinds: (vectors, heights), the widest first, and their heights from the highest to the lowest.
+    `kinds` contains (vectors, heights), sorted from the widest to the narrowest, with the heights
+    in descending order.
     """
     lanes = Vector.lanes_of(c.type.pointee)
     j0 = INT64(0)
@@ -121,11 +122,11 @@ def emit_tiles(builder, kinds, tile, c, c_row, b, rows, columns):
 def emit_tile(
     builder, rows, vectors, c, c_row, a, a_row, a_col, b, b_row, n, add, onto=None, ahead=0
 ):
-    """c[i, j] = Σ_k a[i, k] b[k, j] for `rows` rows of `vectors` vectors, all in registers.
+    """Emit c[i, j] = Σ_k a[i, k] b[k, j] for `rows` rows of `vectors` vectors, all in registers.
 
-    With `add`, c[i, j] = d[i, j] + that; onto = (place, step between rows) of d, or None for C.
-    C is prefetched at the start, because it is needed at the end. B is prefetched `ahead` rows
-    before it is needed, if that is not 0.
+    With `add`, d[i, j] is added, where onto = (address, step between rows) of d, or None for C. C
+    is prefetched at the start, because it is needed at the end. B is prefetched `ahead` rows before
+    it is needed, if that is not 0.
     """
     lanes = Vector.lanes_of(c.type.pointee)
     places = [(i, j) for i in range(rows) for j in range(vectors)]
@@ -185,7 +186,7 @@ def emit_tile(
 
 @intrinsic(lambda out, number: out.fill(number))
 def fill(typing, out, number):
-    """out[i] = number for all i; much shorter to compile than out[:] = number."""
+    """Set out[i] = number for all i. This compiles much faster than out[:] = number."""
 
     def code(context, builder, signature, args):
         array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -208,7 +209,7 @@ def _transpose_reference(out, o0, o_row, x, x0, x_row, rows, columns, factor):
 
 @intrinsic(_transpose_reference)
 def transpose(typing, out, o0, o_row, x, x0, x_row, rows, columns, factor):
-    """out[j, i] = factor · x[i, j] for i < rows, j < columns.
+    """Write factor · x[i, j] to out[j, i] for i < rows, j < columns.
 
     x[i, j] is x[x0 + i · x_row + j], out[j, i] is out[o0 + j · o_row + i].
     """
@@ -222,7 +223,7 @@ def _copy_reference(out, o0, o_row, x, x0, x_row, rows, columns, factor):
 
 @intrinsic(_copy_reference)
 def copy(typing, out, o0, o_row, x, x0, x_row, rows, columns, factor):
-    """out[i, j] = factor · x[i, j] for i < rows, j < columns, in the same notation."""
+    """Write factor · x[i, j] to out[i, j] for i < rows, j < columns, in the same notation."""
     return _move("copy", out, x, _emit_copy, False)
 
 
@@ -243,7 +244,7 @@ def _move(name, out, x, emit, turned):
 
 
 def _emit_transpose(builder, out, o_row, x, x_row, rows, columns, factor):
-    """Whole blocks of lanes × lanes in registers, then the other columns and rows one by one."""
+    """Transpose whole blocks of lanes × lanes in registers, then the other columns and rows."""
     lanes = INT64(Vector.lanes_of(x.type.pointee))
     whole = [builder.sub(m, builder.urem(m, lanes)) for m in (rows, columns)]
     with emit_loop(builder, INT64(0), whole[0], lanes.constant) as (i, _):
@@ -267,7 +268,7 @@ def _element(builder, x, i, row, j):
 
 
 def _emit_block(builder, out, o_row, x, x_row, factor):
-    """One block of lanes × lanes."""
+    """Transpose one block of lanes × lanes."""
     n = Vector.lanes_of(x.type.pointee)
     align = size_of(x.type.pointee)
     rows = [
@@ -287,10 +288,10 @@ def _emit_block(builder, out, o_row, x, x_row, factor):
 
 
 def transpose_in_registers(builder, v):
-    """The columns of as many vectors as they have lanes.
+    """Transpose a square block, which is given as one vector for each row.
 
-    In each of log2(lanes) rounds row i is interleaved with row i + lanes/2: their first halves
-    become the new row 2i, their second halves the new row 2i + 1. After the last round element
+    In each of log2(lanes) rounds, row i is interleaved with row i + lanes/2. Their first halves
+    become the new row 2i, and their second halves the new row 2i + 1. After the last round, element
     (i, j) is at (j, i).
     """
     if VECTOR_BYTES == 32:
@@ -304,10 +305,10 @@ def transpose_in_registers(builder, v):
 
 
 def _transpose_by_halves(builder, v):
-    """The same with AVX2, whose instructions interleave only within halves of a register.
+    """Do the same with AVX2, where instructions interleave only within halves of a register.
 
-    First blocks of half as many rows and columns are transposed, the left and the right one of the
-    same rows at once; then the halves change places.
+    First, blocks of half the number of rows and columns are transposed, the left and the right
+    block of the same rows at the same time. Then the halves are exchanged.
     """
     n, half = len(v), len(v) // 2
 
