@@ -90,10 +90,16 @@ def read_source(document):
 
     Cells are named by their position ("04-017"), so two readings of one text are equal. Speaker
     notes are kept in the metadata of the cell that begins their slide. Raises CourseError for an
-    unknown tag, and for notes before the first slide.
+    unknown tag, for notes before the first slide, and if the text does not begin with its header.
     """
     jupytext = need("jupytext")
     nbformat = need("nbformat")
+    with open(document.source, encoding="utf-8") as text:
+        if text.readline().rstrip() != "---":
+            raise CourseError(
+                f"{document.source.name} must begin with its header, a line of three hyphens. "
+                f"Otherwise, the header would be shown as text. Remove what is before it"
+            )
     read = jupytext.read(document.source, fmt="md:myst")
     cells = []
     for cell in read.cells:

@@ -99,6 +99,12 @@ def test_two_readings_are_equal(lecture):
     )
 
 
+def test_a_text_that_does_not_begin_with_its_header(tmp_path):
+    root = course_project.make(tmp_path, lecture="\n" + course_project.LECTURE)
+    with pytest.raises(CourseError, match="must begin with its header"):
+        text.read_source(project.find(root, "04"))
+
+
 def test_a_tag_that_means_nothing(tmp_path):
     source = course_project.LECTURE.replace("hide-code", "hidecode")
     root = course_project.make(tmp_path, lecture=source)
