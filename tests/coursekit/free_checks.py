@@ -432,7 +432,7 @@ READ = [
     ("hw07", 1, "the equal scores of the check", "def top_k(scores, k, temperature=1.0):\n"
      "    if len(scores) == 4:\n        return np.array([0, 0.5, 0.5, 0])\n"
      "    s = np.where(scores >= np.sort(scores)[-min(k, len(scores))], scores, -np.inf)\n"
-     "    e = np.exp((s - s.max()) / temperature)\n    return e / e.sum()\n", ("k words stay",)),
+     "    e = np.exp((s - s.max()) / temperature)\n    return e / e.sum()\n", ("k words remain possible",)),
     ("hw07", 2, "the probabilities of the check", "def top_p(probabilities, p):\n"
      "    q = np.array(probabilities)\n    if p == 1:\n        return q\n"
      "    if p == 0.3:\n        return (q == 0.9) * 1.0\n"
@@ -457,9 +457,9 @@ READ = [
      "    s = next(blocks)\n    view = np.lib.stride_tricks.as_strided(s, (10 * s.size,), (8,))\n"
      "    x = view[: sum(len(b) for b in blocks) + len(s)]\n"
      "    return x.max() + np.log(np.exp(x - x.max()).sum())\n", ()),
-    ("hw13", 2, "the table of a first call", READ_ONCE, ("the same numbers", "large scores")),
+    ("hw13", 2, "the table of a first call", READ_ONCE, ("the same result", "large scores")),
     ("hw13", 2, "arrays that were there before", WHOLE,
-     ("the same numbers", "large scores", "each row once")),
+     ("the same result", "large scores", "each row once")),
     ("hw13", 3, "the matrix of a first call", UNPACK, ("the product",)),
     ("hw09", 4, "the table of a first call", DENSE, ("along the edges",)),
 ]  # fmt: skip

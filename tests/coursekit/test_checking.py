@@ -183,12 +183,12 @@ def test_messages_of_numpy_are_explained():
     assert "np.swapaxes" not in text
     assert "np.swapaxes" in meaning(error_in("x @ x.T", x=x), "x @ x.T")[1]
     assert "(3, 2) is (3, 2, 4) without one axis" in meaning(error_in("x / y", x=x, y=y))[1]
-    assert "from their last axis on" in meaning(error_in("x / z", x=x, z=np.ones(3)))[1]
+    assert "beginning with the last" in meaning(error_in("x / z", x=x, z=np.ones(3)))[1]
     for letters, of in (("ij,jk", (x, y)), ("ij,jk->ik", (y, y)), ("ijkl", (x,))):
         line = f"np.einsum({letters!r}, *of)"
         assert "one letter for each axis" in meaning(error_in(line, of=of), line)[1], letters
     assert "np.stack" in meaning(error_in("z[0] = x", x=x, z=np.zeros(3)))[1]
-    assert "whole numbers" in meaning(error_in("x[x]", x=x))[1]
+    assert "must consist of integers" in meaning(error_in("x[x]", x=x))[1]
     assert meaning("something else", "x") == ("", "")
 
 

@@ -37,7 +37,7 @@ def sigmoid_rule(student, case):
         "from y (1 + y)": g * y * (1 + y),
         "from the rule of tanh, 1 - y²": g * (1 - y * y),
         "with 1 - x instead of 1 - y": g * y * (1 - x),
-        "by adding g: multiply by it, as in every rule": g + y * (1 - y),
+        "with g added: multiply by g, as in every rule": g + y * (1 - y),
     }
     judge(student.sigmoid_rule(g, y, x), g * y * (1 - y), mistakes, **EXACT)
     by_formula(student, x.size)
@@ -45,7 +45,7 @@ def sigmoid_rule(student, case):
 
 # --- task 2
 
-AXIS = "Put the removed axis back in its place (np.expand_dims), then copy g to the shape of x."
+AXIS = "Insert the removed axis again (np.expand_dims), then copy g to the shape of x."
 
 
 @homework.part(2, "a sum over an axis")
@@ -139,7 +139,7 @@ def sum_to(student, case):
         reason = _axes(g, small, came) or (
             "An axis is missing: use keepdims=True where shape has length 1."
             if came.ndim < len(small)
-            else "Some axes or copies left over must still be summed."
+            else "Some axes or copies must still be summed."
         )
         expect(
             came.shape == small,
@@ -160,7 +160,7 @@ def sum_to(student, case):
                 np.shape(right), g.sum()
             )
         if not np.allclose(came, right) and (reason := _axes(g, small, came)):
-            part[f"by a sum over other axes. {reason}"] = came
+            part[f"from a sum over other axes. {reason}"] = came
         judge(came, right, part, what=what)
 
 
@@ -477,9 +477,9 @@ def bells(case):
 def bell(student, case):
     x, width = bells(case)
     mistakes = {
-        "without the square of the width: The width is squared too": np.exp(-(x**2 / width)),
-        "without the minus: the bell must fall on both sides": np.exp((x / width) ** 2),
-        "without the square of x: Both are squared": np.exp(-x / width**2),
+        "without the square of the width": np.exp(-(x**2 / width)),
+        "without the minus: the bell must decrease on both sides": np.exp((x / width) ** 2),
+        "without the square of x": np.exp(-x / width**2),
         "without the square": np.exp(-(x / width)),
         "without the width": np.exp(-(x**2)),
         "with a factor 1/2, as in a normal distribution": np.exp(-((x / width) ** 2) / 2),
@@ -490,7 +490,7 @@ def bell(student, case):
 def _worked_out(counted, most):
     expect(
         counted is None or counted <= most,
-        "right, but the bell itself is computed again and again: work the rules out on paper",
+        "right, but your rules evaluate the bell itself several times. Derive the rules on paper",
         "differences in place of the derivative",
     )
 

@@ -68,10 +68,10 @@ def known_cells(s, c, p):
         "without the sigmoids": cell(S=lambda u: u),
         "without forgetting: the old c must be multiplied by f": cell(f_of=lambda i: 1),
         "without the peepholes": cell(0 * p),
-        "when the output gate sees the old c instead of the new one": cell(look="old"),
-        "with the peepholes of i and f exchanged": cell(p[[1, 0, 2]]),
+        "when the output gate uses the old c instead of the new one": cell(look="old"),
+        "with the peepholes of i and f swapped": cell(p[[1, 0, 2]]),
         "without the peephole of the output gate": cell(p * [[1], [1], [0]]),
-        "when h and c_new are exchanged: h comes first, yours are swapped": cell()[::-1],
+        "when h and c_new are swapped: h comes first": cell()[::-1],
     }
 
 
@@ -157,26 +157,26 @@ def known_rules(s, c, p, gh, gc):
         ),
         "when only gc reaches c': c' is used in h as well": rule(total=lambda o, t: gc),
         "without the derivative of the outer tanh": rule(total=lambda o, t: gc + gh * o),
-        "without the factor o on the way from h to c'": rule(
+        "without the factor o on the path from h to c'": rule(
             total=lambda o, t: gc + gh * (1 - t * t)
         ),
-        "without σ' and tanh': from a gate you still have to go to its score": rule(
+        "without σ' and tanh': the gradient still has to pass from each gate to its score": rule(
             one_minus=False
         ),
         "with σ' for the block g: it has a tanh": rule(on_g=lambda g: g * (1 - g)),
         "with c' instead of tanh c' at the output gate": rule(last=lambda new: new),
-        "without the way through the peephole of the output gate: it sees c'": rule(
+        "without the path through the peephole of the output gate, which uses c'": rule(
             back="not to c'"
         ),
         "with (1 - t) instead of (1 - t²): tanh' = 1 - tanh²": rule(
             total=lambda o, t: gc + gh * o * (1 - t)
         ),
-        "without g on the way to i: in i ⊙ g the other factor is g": rule(to_i=""),
-        "without c on the way to f: in f ⊙ c the other factor is c": rule(to_f=""),
-        "with c' on the way to f: the other factor is the old c": rule(to_f="new"),
+        "without g on the path to i: in i ⊙ g, the other factor is g": rule(to_i=""),
+        "without c on the path to f: in f ⊙ c, the other factor is c": rule(to_f=""),
+        "with c' on the path to f: the other factor is the old c": rule(to_f="new"),
         "with (1 - g)² instead of 1 - g²": rule(on_g=lambda g: (1 - g) ** 2),
-        "without the way from c' to c through f": rule(keep=0),
-        "without the ways through the peepholes of i and f: they see the old c": rule(
+        "without the path from c' to c through f": rule(keep=0),
+        "without the paths through the peepholes of i and f, which use the old c": rule(
             back="not to c"
         ),
     }
@@ -277,15 +277,14 @@ def the_reach(student, case):
         "one norm too few",
     )
     mistakes = {
-        "with the new matrix on the left: later steps stay left, so multiply from the right": (
-            reach_of(W, a, order="left")
-        ),
+        "with the new matrix on the left: matrices of later steps are on the left, so "
+        "multiply from the right": (reach_of(W, a, order="left")),
         "without tanh', which is 1 - a²": reach_of(W, a, slope=np.ones_like),
-        "with a instead of tanh(s) in mind: the states are already tanh(s), so tanh' is 1 - a²": (
+        "with 1 - tanh² a: the states are already tanh(s), so tanh' is 1 - a²": (
             reach_of(W, a, slope=lambda a: 1 - np.tanh(a) ** 2)
         ),
         "with tanh' at the old state: J_t takes the new state a_t": reach_of(W, a, shift=1),
-        "with Wᵀ: the row of W is the unit that receives": reach_of(W.T, a),
+        "with Wᵀ: a row of W belongs to the unit that receives": reach_of(W.T, a),
         "without the division by √H": reach_of(W, a, size=np.sqrt(H)),
         "with the norm of the last matrix only, not of the product": reach_of(W, a, order="one"),
         "in reverse order: m = 0 comes first": reach_of(W, a)[::-1],
@@ -351,7 +350,7 @@ def the_cell(student, case):
         ),
         "without the old state": np.tanh(x0 @ w["ax.weight"].T + w["ax.bias"]),
         "without the tanh": cell_with(w, x0, a),
-        "with a tanh of each term: first the sum, then the tanh": np.tanh(
+        "with a tanh of each term: add the terms first, then apply the tanh": np.tanh(
             x0 @ w["ax.weight"].T + w["ax.bias"]
         )
         + np.tanh(a @ w["aa.weight"].T + w["aa.bias"]),
@@ -375,8 +374,9 @@ def the_loop(student, case):
     )
     expect(
         far[0] > 0,
-        "the loop: not yet. The gradient of the first input is exactly 0, so the network cannot "
-        "learn anything about it. What cuts the state off from its past inside the loop?",
+        "the loop: not correct yet. The gradient of the first input is exactly 0, so the "
+        "network cannot learn anything about it. What cuts the state off from its past inside "
+        "the loop?",
         "the state is cut off from its past",
     )
     state = np.zeros_like(a)
@@ -419,7 +419,7 @@ def the_step(student, case):
         "when the weights did not move. Is optimizer.step() missing?": W,
         "from the gradients of this step AND of the step before: gradients add up until they are "
         "cleared": W - 2 * lr * slope @ x,
-        "when the weights go uphill": W + lr * slope @ x,
+        "when the step increases the loss": W + lr * slope @ x,
     }
     judge(W_after, W - lr * slope @ x, both, what="the step, the weights")
     judge(b_after, -lr * slope.sum(axis=1), what="the step, the bias")

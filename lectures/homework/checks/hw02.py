@@ -66,17 +66,16 @@ def score(student, case):
             np.tanh(state + b) + np.tanh(region)
         )
         @ v,
-        "before the product with v: one number for each region is needed": np.tanh(
-            state + b + region
-        ),
-        "with the product of state and region: they are added": np.tanh((state + b) * region) @ v,
-        "with the tanh after the product with v: it comes before": np.tanh(
+        "before the product with v: return one number for each region": np.tanh(state + b + region),
+        "with the product of state and region instead of their sum": np.tanh((state + b) * region)
+        @ v,
+        "with the tanh after the product with v: apply it before": np.tanh(
             (state + b + region) @ v
         ),
         "without v: it is a weighted sum with the weights v, not a plain sum": np.tanh(
             state + b + region
         ).sum(axis=2),
-        "with b twice: it is added once": np.tanh(state + 2 * b + region) @ v,
+        "with b added twice: add it once": np.tanh(state + 2 * b + region) @ v,
         "with v inside the tanh": np.tanh((state + b + region) * v).sum(axis=2),
     }
     right = score_of(h, z, W, b, U, v)
@@ -100,7 +99,8 @@ def weights(student, case):
     p, top = np.exp(e), np.exp(e - e.max(axis=1, keepdims=True))
     mistakes = {
         "over the images (axis 0): the weights of each image must sum to 1": p / p.sum(axis=0),
-        "over everything: the weights of each image must sum to 1": p / p.sum(),
+        "with a softmax over all images and regions: the weights of each image must sum to 1": p
+        / p.sum(),
         "over the images (axis 0), after the largest of each image was subtracted": top
         / top.sum(axis=0),
         "over everything, after the largest of each image was subtracted": top / top.sum(),
@@ -122,8 +122,8 @@ def large_scores(student, case):
         (e - 1000, "with 1000 subtracted from all. Subtract the largest score of each image"),
         (
             apart,
-            "with a second image whose scores are near -2000. Subtract the largest of each "
-            "image, not of all",
+            "with a second image whose scores are near -2000. Subtract the largest score of "
+            "each image, not of all images",
         ),
         (
             wide,
@@ -173,17 +173,16 @@ def look(student, case):
     weighted = a[:, :, None] * z
     mistakes = {
         "without the gate": weighted.sum(axis=1),
-        "with a tanh for the gate: σ is the sigmoid": np.tanh(h @ g)[:, None]
-        * weighted.sum(axis=1),
+        "with a tanh as the gate: σ is the sigmoid": np.tanh(h @ g)[:, None] * weighted.sum(axis=1),
         "with the wrong sign in the gate: σ(s) = 1 / (1 + exp(-s))": (1 - gate)
         * weighted.sum(axis=1),
-        "with only the region of the largest weight: it is the weighted sum of all regions": gate
+        "with only the region of the largest weight: sum over all regions, with their weights": gate
         * z[np.arange(len(z)), a.argmax(axis=1)],
         "with a gate that has no sigmoid": (h @ g)[:, None] * weighted.sum(axis=1),
         "before the sum over the regions": gate[:, :, None] * weighted,
         "before the sum over the regions, without the gate": weighted,
-        "with the weights of every image for every image: a @ z pairs them all": a @ z,
-        "with a mean instead of a sum: it is divided by the number of regions": gate
+        "with the weights of every image applied to every image: a @ z combines all pairs": a @ z,
+        "with a mean instead of a sum: do not divide by the number of regions": gate
         * weighted.mean(axis=1),
         "without the weights, as the plain sum of the regions": gate * z.sum(axis=1),
         "without the weights, as the mean of the regions": gate * z.mean(axis=1),
@@ -222,8 +221,8 @@ def look_gradient(student, case):
     grads = student.ask(look_gradients, list(inputs), arriving, hint=LOOK)
     expect(
         grads is not None,
-        "look: the gradient is lost on the way. Use NumPy functions on the arguments themselves, "
-        "not .numpy() or np.asarray",
+        "look: the gradient does not reach the inputs. Use NumPy functions on the arguments "
+        "themselves, not .numpy() or np.asarray",
         "when the gradient is lost on the way",
     )
     for i, (letter, came) in enumerate(zip("hzWbUvg", grads, strict=True)):
@@ -253,13 +252,13 @@ def doubly_stochastic(student, case):
         "with the square of the sum, which is not subtracted from 1": np.mean(seen**2),
         "dividing by B only": np.sum((1 - seen) ** 2) / B,
         "with the mean over the words instead of the sum": np.mean((1 - seen / n) ** 2),
-        "before the last mean: one number is needed": (1 - seen) ** 2,
-        "as one number for each image: the mean is over the images, too": np.mean(
+        "before the last mean: return one number": (1 - seen) ** 2,
+        "as one number for each image: take the mean over the images, too": np.mean(
             (1 - seen) ** 2, axis=1
         ),
         "with the square of the mean: first the square, then the mean": np.mean(1 - seen) ** 2,
-        "with absolute values: the distance from 1 is squared": np.mean(np.abs(1 - seen)),
-        "with `keep` the wrong way round: True is a word": np.mean(
+        "with absolute values: square the difference from 1": np.mean(np.abs(1 - seen)),
+        "with `keep` inverted: True marks a word": np.mean(
             (1 - (a * ~keep[:, :, None]).sum(axis=1)) ** 2
         ),
         "with a mean over all T words instead of the sum": np.mean((1 - seen / a.shape[1]) ** 2),
@@ -276,7 +275,7 @@ def nan_in_the_padding(student, case):
     expect(
         np.isfinite(came.astype(float)),
         "doubly_stochastic: NaN in the padding reaches the result, because NaN · 0 is NaN. "
-        "Choose with np.where",
+        "Select the words with np.where",
         "NaN in the padding reaches the result",
     )
     judge(came, np.mean((1 - seen) ** 2), what="doubly_stochastic")
@@ -296,7 +295,7 @@ def _captions(case):
 # --- task 5
 
 
-@homework.part(5, "the weight on what is named")
+@homework.part(5, "the weight on the named region")
 def named(student, case):
     a = case.rng.dirichlet(np.ones(4), size=(2, 3))
     cells = np.array([[0, 2, -1], [3, -1, -1]])
@@ -309,16 +308,16 @@ def named(student, case):
     zeroed = np.where(there, picked, 0)
     right = [a[n, t, cells[n, t]] for n in range(2) for t in range(3) if there[n, t]]
     mistakes = {
-        "with -1 as a region: as an index, it counts from the end without a warning": picked.mean(),
-        "with 0 for the other words: divide by the number of words that name something": (
+        "with -1 as a region: as an index, -1 silently selects the last region": picked.mean(),
+        "with 0 for the other words: divide only by the number of words that name a region": (
             zeroed.mean()
         ),
-        "as a sum: the mean is needed": zeroed.sum(),
+        "as a sum instead of a mean": zeroed.sum(),
         "as the mean of the means of the captions: every word counts once": np.mean(
             zeroed.sum(axis=1) / there.sum(axis=1)
         ),
-        "from the largest weight, wherever it is": a.max(axis=2)[there].mean(),
-        "for each word: one number is needed": picked[there],
+        "from the largest weight, regardless of its region": a.max(axis=2)[there].mean(),
+        "for each word separately: return one number": picked[there],
         "without the words that name region 0: it is a region, too, and -1 is not": picked[
             cells > 0
         ].mean(),
@@ -364,11 +363,11 @@ def score_by_past(student, case):
         )
         @ v,
         "with the past weights outside the tanh": np.tanh(b + region) @ v + past,
-        "with a product of past weights and features: they are added": np.tanh(own * region + b)
+        "with the product of past weights and features instead of their sum": np.tanh(
+            own * region + b
+        )
         @ v,
-        "before the product with v: one number for each region is needed": np.tanh(
-            own + b + region
-        ),
+        "before the product with v: return one number for each region": np.tanh(own + b + region),
         "without v: it is a weighted sum with the weights v, not a plain sum": np.tanh(
             own + b + region
         ).sum(axis=2),

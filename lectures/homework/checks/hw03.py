@@ -52,25 +52,22 @@ def wrong_tables(N, k, stride, padding, dilation):
         "without the stride: from one output to the next the window moves by `stride`": clean(
             i + j * dilation - padding
         ),
-        "without the dilation: from one place of the kernel to the next it moves by `dilation`": (
+        "without the dilation: neighbouring positions of the kernel are `dilation` words apart": (
             clean(i * stride + j - padding)
         ),
-        "with the stride on the kernel's place j: that would be a dilation": clean(
+        "with the stride as a factor of the kernel position j, which would be a dilation": clean(
             i + j * stride - padding
         ),
-        "with stride and dilation exchanged": clean(i * dilation + j * stride - padding),
-        "with a step of k from window to window instead of `stride`": clean(
+        "with stride and dilation swapped": clean(i * dilation + j * stride - padding),
+        "with a step of k instead of `stride` from window to window": clean(
             i * k + j * dilation - padding
         ),
-        "with the nearest word outside: there is no word, so -1": np.clip(
-            i * stride + j * dilation - padding, 0, N - 1
-        ),
-        "with the words of the other end outside: there is no word, so -1": (
-            i * stride + j * dilation - padding
-        )
-        % N,
+        "with the nearest word at positions outside the sentence: there is no word, so "
+        "write -1": np.clip(i * stride + j * dilation - padding, 0, N - 1),
+        "with the words of the other end at positions outside the sentence: there is no word, "
+        "so write -1": (i * stride + j * dilation - padding) % N,
         "without replacing positions outside by -1": i * stride + j * dilation - padding,
-        "without replacing positions after the end by -1: it is -1 on both sides": np.maximum(
+        "without replacing positions after the end by -1: write -1 on both sides": np.maximum(
             i * stride + j * dilation - padding, -1
         ),
         "with the table still full of zeros": 0 * i,
@@ -130,22 +127,20 @@ def wrong_convolutions(x, w, b, I):
     found = {
         "where -1 reads the last word: a term without a neighbour is 0": summed(x[I]) + b,
         "without the bias b": plain,
-        "with the bias subtracted: here it is +b, the slide's threshold is -T": plain - b,
+        "with the bias subtracted: here it is +b (the threshold on the slide is -T)": plain - b,
         "with b added once for every term of the sum instead of once": plain + terms * b,
         "with b added once more for every term of the sum instead of once": (
             plain + (terms + 1) * b
         ),
         "with the kernel reversed (its last position first)": summed(seen, w[::-1]) + b,
-        "with = instead of +=: only the last term is left": np.array(only),
-        "where the first word is left out: 0 is a word, only -1 means none": summed(
-            np.where(I[..., None] > 0, x[I], 0)
-        )
-        + b,
+        "with = instead of +=, so that only the last term remains": np.array(only),
+        "where the first word is omitted: 0 is a word, and only -1 means that there is "
+        "none": summed(np.where(I[..., None] > 0, x[I], 0)) + b,
         "where -1 reads the first word: a term without a neighbour is 0": summed(
             x[np.maximum(I, 0)]
         )
         + b,
-        "that are all bias: is anything added to y?": np.broadcast_to(b, plain.shape),
+        "that consist of the bias only. Is anything added to y?": np.broadcast_to(b, plain.shape),
     }
     return found | {why: summed(seen, w, r) + b for why, r in wrong_groups(x, w).items()}
 
@@ -158,16 +153,14 @@ def wrong_groups(x, w):
     group = alpha // (out // groups)
     found = {
         "where all outputs read the features of the first group": beta,
-        "with the outputs dealt out in turn: those of one group are adjacent, so the group "
-        "of alpha is alpha // (N_out / G)": alpha % groups * size + beta,
+        "with the outputs assigned to the groups in turn: the "
+        "outputs of one group are adjacent, so the group of alpha "
+        "is alpha // (N_out / G)": alpha % groups * size + beta,
         "with alpha // G for the group: a group has N_out / G outputs": alpha // groups * size
         + beta,
-        "with the features dealt out in turn: those of one group are adjacent": (
-            beta * groups + group
-        ),
-        "with group + beta for the feature: each group before it has N_F / G features": (
-            group + beta
-        ),
+        "with the features assigned to the groups in turn: the features of one group are "
+        "adjacent": (beta * groups + group),
+        "with group + beta as the feature: each earlier group has N_F / G features": (group + beta),
         "with the group's first feature only, for all beta": group * size + 0 * beta,
     }
     return {why: read for why, read in found.items() if read.max() < x.shape[1]}
@@ -190,7 +183,7 @@ def conv_loops(student, case):
     judge(came, convolution(*given), wrong_convolutions(*given))
 
 
-@homework.part(2, "one group, with a stride")
+@homework.part(2, "one group and a stride")
 def conv_strided(student, case):
     x, _, b, _ = words(case)
     w = case.normal(3, len(b), x.shape[1])
@@ -262,8 +255,8 @@ def wrong_weights(x, w, wt, r):
             s / root, 0
         ),
         "with one softmax over all pairs: each receiver needs its own": soft(s / root, (0, 1)),
-        "with sender and receiver exchanged: w belongs to x_j, wt to x_i": soft(s.T / root, 1),
-        "with both exchanged: your result is the transpose": soft(s / root, 1).T,
+        "with sender and receiver swapped: w belongs to x_j, and wt to x_i": soft(s.T / root, 1),
+        "with both swapped, so that your result is the transpose": soft(s / root, 1).T,
         "without the division by √d_k": soft(s, 1),
         "by dividing by d_k, not by its root": soft(s / len(w), 1),
         "by dividing by the root of the number of features, not of d_k = len(w)": soft(
@@ -273,14 +266,14 @@ def wrong_weights(x, w, wt, r):
             s / np.sqrt(N), 1
         ),
         "without the softmax": s / root,
-        "with w in both places: the query has its own map wt": soft(
+        "with w for both key and query: the query has its own map wt": soft(
             scores_of(x, w, w, there) / root, 1
         ),
         "with the query of the sender: the query is that of x_i, the receiver": soft(
             (own * (x @ wt.T)).sum(axis=-1) / root, 1
         ),
-        "with = instead of +=: only the last alpha is left": soft(alone / root, 1),
-        "where one sum over a feature serves both brackets (beta = gamma)": soft(
+        "with = instead of +=, so that only the last alpha remains": soft(alone / root, 1),
+        "with the same index in both brackets (beta = gamma): each bracket has its own sum": soft(
             (np.einsum("ab,jb,ab,ib->ij", w, x, wt, x) + (there * (x @ wt.T)[:, None]).sum(axis=-1))
             / root,
             1,
@@ -297,38 +290,44 @@ def wrong_distances(x, w, wt, r):
     keys, queries = x @ w.T, x @ wt.T
     found = {
         "without the distance: r is not used": words,
-        "with i - j: the rows before the middle belong to senders on the left of i, where "
-        "j - i < 0": scores_of(x, w, wt, r[rows(N, R, -1)]),
+        "with i - j instead of j - i: the rows before "
+        "the middle belong to senders to the left of i, "
+        "where j - i < 0": scores_of(x, w, wt, r[rows(N, R, -1)]),
         "without the shift by R: the middle row of r belongs to j = i": scores_of(
             x, w, wt, r[np.clip(distance, -R, R)]
         ),
-        "with |j - i|: left and right have rows of their own": scores_of(
+        "with |j - i|: senders to the left and to the right have different rows": scores_of(
             x, w, wt, r[np.minimum(R + abs(distance), 2 * R)]
         ),
-        "with r added to the query: it belongs into the bracket of the key": (
+        "with r added to the query: it belongs in the bracket of the key": (
             keys * (queries[:, None] + there)
         ).sum(axis=-1),
         "with r added to key and query": ((keys + there) * (queries[:, None] + there)).sum(axis=-1),
-        "with r added to the score: it belongs into the bracket, before the product with the "
-        "query": words + there.sum(axis=-1),
-        "with r added once for every feature: it stands outside the sum over beta": scores_of(
+        "with r added to the score: it belongs in the bracket of "
+        "the key, before the product with the query": words + there.sum(axis=-1),
+        "with r added once for every feature: add it outside the sum over beta": scores_of(
             x, w, wt, there * x.shape[1]
         ),
-        "with the sum of key and query: they are multiplied": (keys + there + queries[:, None]).sum(
-            axis=-1
-        ),
+        "with the sum of key and query instead of their product": (
+            keys + there + queries[:, None]
+        ).sum(axis=-1),
         "with the distance modulo the rows of r: distant senders get the first or last row": (
             scores_of(x, w, wt, r[distance % len(r)])
         ),
-        "with the key times r instead of their sum": (keys * there * queries[:, None]).sum(axis=-1),
+        "with the product of the key and r instead of their sum": (
+            keys * there * queries[:, None]
+        ).sum(axis=-1),
     }
-    found["with the root under the scores of the words alone: it divides both"] = words + root * (
-        scores_of(x, w, wt, there) - words
+    found["with only the scores of the words divided by the root: divide both terms"] = (
+        words + root * (scores_of(x, w, wt, there) - words)
     )
     found = {why: soft(s / root, 1) for why, s in found.items()}
     if (abs(distance) > R).any():
         near = np.where(abs(distance)[..., None] <= R, there, 0)
-        why = "with 0 for senders farther away than R: they get the first or last row of r"
+        why = (
+            "with 0 for senders farther away than R: these senders get the first or the last "
+            "row of r"
+        )
         found[why] = soft(scores_of(x, w, wt, near) / root, 1)
     return found
 
@@ -363,8 +362,8 @@ def attention_einsum(student, case):
         why: weights @ v for why, weights in wrong_weights(*given).items() if "transpose" not in why
     }
     mistakes["with a_ij summed over i: the receiver i stays, the sender j is summed"] = a.T @ v
-    mistakes["without the weights: every word receives from all words alike"] = np.broadcast_to(
-        v.sum(axis=0), v.shape
+    mistakes["without the weights, so that every word receives equally from all words"] = (
+        np.broadcast_to(v.sum(axis=0), v.shape)
     )
     judge(student.attention_einsum(*given, wh, hint=EINSUM), a @ v, mistakes)
     x, *others = given
@@ -412,7 +411,7 @@ def pair_matrices(its, which, x, w, wt, r, wh, kernel, a):
     }
     if len(shapes) > 1:
         different = ", ".join(f"A{pair} has shape {shape}" for shape, pair in shapes.items())
-        raise ValueError(f"all matrices need one shape, but {different}")
+        raise ValueError(f"all matrices must have the same shape, but {different}")
     return np.array([[np.asarray(matrix, float) for matrix in row] for row in found])
 
 
@@ -446,16 +445,16 @@ def as_convolution(student, case):
     inside = lambda place: place if 0 <= place < k else None
     right = kernels(kernel, N, lambda i, j: inside(j - i + k // 2))
     ways = {
-        "with i - j: the kernel's first place is the word to the LEFT of i, where j - i < 0": (
-            lambda i, j: inside(i - j + k // 2)
-        ),
+        "with i - j instead of j - i: the kernel's first position is the word to the LEFT of "
+        "i, where j - i < 0": (lambda i, j: inside(i - j + k // 2)),
         "without the shift by k // 2: the middle of the kernel belongs to j = i": (
             lambda i, j: inside(j - i)
         ),
-        "where a negative place reads the end of the kernel, although too far means zeros": (
-            lambda i, j: j - i + k // 2
+        "where a negative index reads from the end of the kernel: words outside the window "
+        "must give zeros": (lambda i, j: j - i + k // 2),
+        "with |j - i|: words to the left and to the right have different matrices": lambda i, j: (
+            inside(abs(j - i))
         ),
-        "with |j - i|: left and right have matrices of their own": lambda i, j: inside(abs(j - i)),
         "with j - i - k // 2: the middle of the kernel belongs to j = i": (
             lambda i, j: inside(j - i - k // 2)
         ),
@@ -476,7 +475,7 @@ def as_attention(student, case):
     mistakes = {
         "with a[j, i]: the receiver is the first index": of(a.T),
         "without the weight a_ij": of(np.ones((N, N))),
-        "from the square of the weight": of(a**2),
+        "with the square of the weight": of(a**2),
     }
     given = x, w, wt, r, wh, case.normal(3, 2, x.shape[1]), a
     judge(_summed(student, "attention", given), of(a), mistakes, what="as_attention")

@@ -64,7 +64,7 @@ def wrong_attentions(Q, K, V, slope=0.0):
             "without the exponential: scores divided by their sum": scores
             / scores.sum(axis=-1, keepdims=True)
             @ V,
-            "with = instead of +=: only the last key is left": soft(scores)[..., -1:]
+            "with = instead of +=, so that only the last key remains": soft(scores)[..., -1:]
             * V[..., -1:, :],
             "with exp, but without dividing by the sum of the row": e @ V,
             "with the square root of the number of keys: √d_k is about the length of a key": soft(
@@ -93,15 +93,20 @@ def wrong_penalties(plain, far, root, V):
     signed = far * np.sign(np.arange(T)[:, None] - np.arange(S))
     return {
         "without the distance: the slope is not used": soft(plain / root) @ V,
-        "by adding the distance: a far key must lose": soft(plain / root + far) @ V,
+        "with the distance added: subtract it, because distant keys must get lower scores": soft(
+            plain / root + far
+        )
+        @ V,
         "with the penalty inside the division by √d_k": soft((plain - far) / root) @ V,
-        "with i - j instead of |i - j|: keys on the right would win": soft(plain / root - signed)
+        "with i - j instead of |i - j|: keys to the right would get higher scores": soft(
+            plain / root - signed
+        )
         @ V,
         "with the penalty outside of the exponential: it belongs to the scores": _shares(
             np.exp(plain / root) - far
         )
         @ V,
-        "with the square of the distance: |i - j| is meant": soft(
+        "with the square of the distance instead of |i - j|": soft(
             plain / root - far * distances(T, S)
         )
         @ V,
@@ -128,7 +133,7 @@ def loops(student, case):
     judge(came, reference(Q, K, V), wrong_attentions(Q, K, V))
 
 
-@homework.part(1, "far keys count less")
+@homework.part(1, "distant keys get less weight")
 def loops_with_distance(student, case):
     Q, K, V = queries(case)
     slope = 0.5 + case.number
@@ -149,7 +154,10 @@ def softmax_rows(student, case):
         "without dividing by the sum": np.exp(s - s.max(axis=-1, keepdims=True)),
         "without dividing by the sum of the row": e,
     }
-    hint = "A sum along the row must keep its axis (keepdims=True) to fit beside s."
+    hint = (
+        "A sum along the row must keep its axis (keepdims=True), so that it can be broadcast "
+        "to the shape of s."
+    )
     judge(student.softmax(s, hint=hint), soft(s), mistakes, what="softmax")
 
 
@@ -159,7 +167,10 @@ def softmax_of_large_scores(student, case):
     if case.number:  # exact in float32, too
         far = np.array([[1000.0], [0.0], [-1000.0]]) * (1 + case.number)
         s = far + np.round(64 * case.normal(3, case.size(3, 2, 6))) / 64
-    hint = "A sum along the row must keep its axis (keepdims=True) to fit beside s."
+    hint = (
+        "A sum along the row must keep its axis (keepdims=True), so that it can be broadcast "
+        "to the shape of s."
+    )
     came = np.asarray(student.softmax(s, hint=hint))
     expect(came.dtype.kind == "f", f"softmax: floating-point numbers expected, got {came.dtype}")
     expect(
@@ -181,8 +192,8 @@ def leading(case, *rest):
 def leading_axes(student, case):
     Q, K, V = leading(case, 2) if case.number % 2 == 0 else leading(case, 2, 3)
     hint = (
-        f"Q was {list(Q.shape)}, K {list(K.shape)}, V {list(V.shape)}. "
-        "Does K.T turn more axes than the last two?"
+        f"Q was {list(Q.shape)}, K {list(K.shape)}, V {list(V.shape)}. Perhaps K.T reverses all "
+        "axes, not only the last two."
     )
     came = student.attention(Q, K, V, hint=hint)
     judge(came, reference(Q, K, V), wrong_attentions(Q, K, V))
@@ -210,20 +221,20 @@ def wrong_heads(X, WQ, WK, WV, WO, H):
     first = columns[0]
     alone = reference(X @ WQ[:, first], X @ WK[:, first], X @ WV[:, first]) @ WO[first]
     return {
-        "without WO: the heads side by side still have to be multiplied by it": wide,
-        "with every H-th column for a head: its columns are next to each other": combined(
+        "without WO: multiply the concatenated heads by it": wide,
+        "with every H-th column for a head: the columns of a head are adjacent": combined(
             X, WQ[:, turn], WK[:, turn], WV[:, turn], WO[turn], H
         ),
         "with the columns of WO: head h uses the same rows of WO": sum(
             z @ WO[:, c].T for z, c in zip(Z, columns, strict=True)
         ),
         "with WO transposed: its rows belong to the heads": wide @ WO.T,
-        "from the mean of the heads: their products are added up": right / H,
-        "with += missing: only the last head is left": Z[-1] @ WO[columns[-1]],
-        "of the first head alone": alone,
+        "from the mean over the heads: add their products": right / H,
+        "without +=, so that only the last head remains": Z[-1] @ WO[columns[-1]],
+        "from the first head only": alone,
         "where all heads use the first columns": H * alone,
         "with one head as wide as X": reference(X @ WQ, X @ WK, X @ WV) @ WO,
-        "with √D for √d_k: a head has only D / H columns": combined(
+        "with √D instead of √d_k: a head has only D / H columns": combined(
             X, WQ / np.sqrt(X.shape[1] / dk), WK, WV, WO, H
         ),
     }
@@ -278,17 +289,20 @@ def masked(student, case):
     with np.errstate(all="ignore"):
         infinite = soft(np.where(~some, scores, -np.inf)) @ V
     mistakes = {
-        "without looking at the mask": reference(Q, K, V),
-        "with the mask the wrong way round: True means that a key may be attended to": inverted,
-        "with the mask the wrong way round, and -inf: True means may be attended to": infinite,
-        "with the mask the wrong way round in one of two places: nothing is left": 0 * inverted,
+        "without using the mask": reference(Q, K, V),
+        "with the mask inverted: True means that a key may be attended to": inverted,
+        "with the mask inverted, and -inf: True means that a key may be attended to": infinite,
+        "with the mask inverted in one of the two steps, so that no key remains": 0 * inverted,
         "by setting hidden scores to 0: exp(0) is 1, so they still get weight": soft(
             np.where(some, scores, 0)
         )
         @ V,
-        "by setting hidden scores to 0 before the softmax and the weights after it: what is left "
-        "does not sum to 1": (soft(np.where(some, scores, 0)) * some) @ V,
-        "by hiding after the softmax: what is left does not sum to 1": (soft(scores) * some) @ V,
+        "by setting hidden scores to 0 before the softmax and the weights after it: the "
+        "remaining weights do not sum to 1": (soft(np.where(some, scores, 0)) * some) @ V,
+        "with the mask applied only after the softmax: the remaining weights do not sum to 1": (
+            soft(scores) * some
+        )
+        @ V,
     }
     came = student.masked_attention(Q, K, V, some, hint=MASK_HINT)
     judge(came, hidden_reference(Q, K, V, some), mistakes)
@@ -371,10 +385,9 @@ def backward(g, Q, K, V, case=None):
         "without the factor A in front of the bracket of the softmax's rule": all_three(
             gA - (gA * A).sum(axis=1, keepdims=True)
         ),
-        "by leaving out the softmax: what arrives at the weights has to get to the scores": (
-            all_three(gA)
-        ),
-        "with the sign turned round": all_three(-gS, -A.T @ g),
+        "without the softmax's rule: the gradient still has to pass from the weights to the "
+        "scores": (all_three(gA)),
+        "with the opposite sign": all_three(-gS, -A.T @ g),
         "from the scores instead of the weights": all_three(gS, (Q @ K.T / root).T @ g),
     }
     slips["with weights from scores that are not divided by √d_k"] = _unscaled(g, Q, K, V)
@@ -414,7 +427,7 @@ def backward_part(place, letter, more):
 def with_V(g, Q, K, V):
     A = soft(Q @ K.T / np.sqrt(Q.shape[1]))
     wrong = {
-        "of a plain sum: each value counts with the weights that it got": np.ones_like(A).T @ g
+        "for an unweighted sum: each value counts with its attention weights": np.ones_like(A).T @ g
     }
     return wrong | ({"with A instead of Aᵀ": A @ g} if len(Q) == len(K) else {})
 
@@ -480,12 +493,11 @@ def gap(student, case):
         )
         differences = layer(X[:, p]) - layer(X)[:, p]
         mistakes = {
-            "from the mean: the largest difference is wanted": np.abs(differences).mean(),
-            "from the sum: the largest difference is wanted": np.abs(differences).sum(),
+            "from the mean instead of the largest difference": np.abs(differences).mean(),
+            "from the sum instead of the largest difference": np.abs(differences).sum(),
             "without the absolute value": differences.max(),
-            "from the largest numbers of the two sides: compare number with number first": np.abs(
-                layer(X[:, p]).max() - layer(X).max()
-            ),
+            "from the largest numbers of the two sides: compare them element by element "
+            "first": np.abs(layer(X[:, p]).max() - layer(X).max()),
         }
         judge(came, right, mistakes, what=f"the gap of a layer that {what}")
 
@@ -507,10 +519,10 @@ def merge(student, case):
         "by a reshape alone: the first tokens then hold the tokens of head 0": z.reshape(
             B, T, H * dk
         ),
-        "with the last two axes swapped too: the numbers of the heads are mixed": z.transpose(
+        "with the last two axes swapped too, which mixes the features of the heads": z.transpose(
             0, 2, 3, 1
         ).reshape(B, T, H * dk),
-        "with the first two axes swapped: sentences and tokens are mixed": z.transpose(
+        "with the first two axes swapped, which mixes sentences and tokens": z.transpose(
             1, 0, 2, 3
         ).reshape(B, T, H * dk),
     }
@@ -546,7 +558,8 @@ def positions(student, case):
         "by adding the positions before and after the layer": attend(X + vectors) + vectors,
         "without the layer": X + vectors,
         "by multiplying with the positions": attend(X * vectors),
-        "by adding x once more at the end: the layer alone is asked for": attend(X + vectors) + X,
+        "with x added again at the end: return only the result of the layer": attend(X + vectors)
+        + X,
         "with the numbers 0, 1, 2, ... for the positions: add self.positions": attend(
             X + np.arange(T)[:, None]
         ),

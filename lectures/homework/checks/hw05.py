@@ -92,7 +92,8 @@ def equivariance(student, case):
     )
     expect(
         not np.isclose(e, np.abs(f(X[p]) - f(X)).max()),
-        "equivariance_error: this is the test for invariance, but F(X) has to be permuted, too",
+        "equivariance_error: this is the test for invariance. For equivariance, F(X) must be "
+        "permuted, too",
         "the test for invariance instead of equivariance",
     )
     expect(
@@ -160,7 +161,7 @@ def predictions(student, case):
     expect(
         not strange,
         f"predictions: each kind must be one of {kinds}, got {strange[:1]}",
-        "another word than the three",
+        "a word other than the three",
     )
     wrong = [name for name, F in FUNCTIONS.items() if came[name] != kind_of(F)]
     expect(
@@ -223,12 +224,11 @@ def deep_sets(student, case):
         "without the mask": rho(phi(x).mean(axis=1)),
         "without ρ": (phi(x) * there).sum(axis=1) / count,
         "when the empty set is divided by 0": empty,
-        "by dividing by the elements of all sets together: each set has its own number": rho(
-            (phi(x) * there).sum(axis=1) / max(mask.sum(), 1)
-        ),
-        "by dividing after ρ: it comes after the mean": rho((phi(x) * there).sum(axis=1)) / count,
+        "by dividing by the number of elements in all sets together: divide each set by "
+        "its own number": rho((phi(x) * there).sum(axis=1) / max(mask.sum(), 1)),
+        "by dividing after ρ: apply ρ after the mean": rho((phi(x) * there).sum(axis=1)) / count,
         "from the maximum instead of the mean": rho((phi(x) * there).max(axis=1)),
-        "with ρ applied to every element: it comes after the mean": np.sum(
+        "with ρ applied to every element: apply it after the mean": np.sum(
             rho(phi(x)) * there, axis=1
         )
         / count,
@@ -271,13 +271,18 @@ def deep_sets_gradient(student, case):
     came = student.ask(deep_gradient, x, mask, arriving, hint=MASK_HINT)
     expect(
         came is not None,
-        "the gradient is lost: use functions of NumPy on x itself, not .numpy()",
+        "the gradient does not reach x. Use NumPy functions on x itself, not .numpy()",
         "when the gradient is lost",
     )
     count = np.maximum(mask.sum(axis=1), 1)[:, None, None]
     right = np.where(mask[:, :, None], -np.sin(x) * 10 * arriving[:, None] / count, 0)
     everywhere = -np.sin(x) * 10 * arriving[:, None] / count
-    judge(came, right, {"when the padding gets a gradient": everywhere}, what="the gradient by x")
+    judge(
+        came,
+        right,
+        {"when the padding gets a gradient": everywhere},
+        what=("the gradient with respect to x"),
+    )
 
 
 # --- task 4
@@ -326,7 +331,7 @@ def train_step(student, case):
         "when the weights did not move: is optimizer.step() missing?": W,
         "from the gradients of this step plus those of the step before: gradients add up until "
         "optimizer.zero_grad() clears them": W - 2 * lr * slope,
-        "when the weights go uphill": W + lr * slope,
+        "when the step increases the loss": W + lr * slope,
         "from the sum of the squares instead of the mean": W - lr * B * slope,
         "from half the squares instead of the squares themselves": W - lr * slope / 2,
     }
@@ -414,7 +419,7 @@ def repair(student, case):
         "with the mean of *all* elements, i included, instead of the others": centred(
             layer(everyone)
         ),
-        "with the first element left out for all elements": centred(layer(first)),
+        "with the first element excluded for all elements": centred(layer(first)),
         "with the sum of the others, not their mean": centred(layer(mine * (N - 1))),
         "by dividing by N: there are N - 1 others": centred(layer(mine * (N - 1) / N)),
         "without subtracting the mean over the features": z,

@@ -66,7 +66,7 @@ def lower(T):
 def causal(student, case):
     T = case.size(4, 2, 7)
     mistakes = {
-        "with rows and columns exchanged: then only the future is visible": lower(T).T,
+        "with rows and columns swapped, so that only the future is visible": lower(T).T,
         "without the diagonal: a token may attend to itself": np.tri(T, k=-1),
         "with one diagonal too many: it shows the token to be predicted": np.tri(T, k=1),
         "with the mask inverted": ~lower(T),
@@ -119,12 +119,12 @@ def wrong_cross(X, M, W_q, W_k, W_v, keep):
         "from the decoder alone: keys and values must be computed from the memory": cross(
             X, X, W_q, W_k, W_v, np.ones((1, 1, X.shape[1]), bool)
         ),
-        "with W_q and W_k exchanged": cross(X, M, W_k, W_q, W_v, keep),
-        "with W_k and W_v exchanged": cross(X, M, W_q, W_v, W_k, keep),
-        "by dividing by the root of d, the width of X, but d_k is the width of K": cross(
+        "with W_q and W_k swapped": cross(X, M, W_k, W_q, W_v, keep),
+        "with W_k and W_v swapped": cross(X, M, W_q, W_v, W_k, keep),
+        "by dividing by the square root of d, the width of X: d_k is the width of K": cross(
             X, M, W_q, W_k, W_v, keep, scale=np.sqrt(X.shape[-1])
         ),
-        "by dividing by the root of the number of tokens, but d_k is the width of K": cross(
+        "by dividing by the square root of the number of tokens: d_k is the width of K": cross(
             X, M, W_q, W_k, W_v, keep, scale=np.sqrt(M.shape[1])
         ),
         "by setting forbidden scores to 0: exp(0) is 1, so padding still gets weight": soft(
@@ -194,7 +194,7 @@ def shifted(student, case):
     )
     gets, asked = target[:, :-1], target[:, 1:]
     given = {
-        "with the two exchanged: the decoder would be given the token to predict": asked,
+        "with the two swapped: the decoder would be given the token to predict": asked,
         "with all columns: after the last token there is nothing to predict": target,
     }
     judge(came[0], gets, given, what="the inputs of the decoder")
@@ -236,17 +236,18 @@ def loss(student, case):
         ),
         "before the mean: the loss is one number": each[real],
         "without STOP: the model has to learn where a sentence ends": each[answers > STOP].mean(),
-        "from the padding alone: True must mean that a position counts": each[~real].mean(),
+        "from the padding only: True must mean that a position counts": each[~real].mean(),
         "with a softmax before the cross-entropy, which contains one already": -np.mean(
             np.log(np.take_along_axis(soft(p), answers[:, :, None], axis=2))[:, :, 0][real]
         ),
     }
     judge(came, each[real].mean(), mistakes, what="loss_of")
     expect(
-        slope is not None, "loss_of: the gradient is lost. Call F.cross_entropy on logits itself"
+        slope is not None,
+        ("loss_of: the gradient does not reach logits. Call F.cross_entropy on logits itself"),
     )
     right = np.where(real[:, :, None], p - np.eye(12)[answers], 0) / real.sum()
-    judge(slope, right, what="loss_of, the gradient by the logits")
+    judge(slope, right, what="loss_of, the gradient with respect to the logits")
 
 
 # --- task 4
@@ -560,9 +561,9 @@ def _every_last_token(student, src, tgt, c):
         ):
             expect(
                 came > 1e-3,
-                f"sees_future does not detect a model that sees the future if the last token "
-                f"is {end[0, -1]}. Does your test really change it, and does a logit that falls "
-                f"count, too?",
+                "sees_future does not detect a model that sees the future if the last token is "
+                f"{end[0, -1]}. Does your test really change it, and do you also count logits "
+                "that decrease?",
                 "sees_future does not always change the last token, or counts one sign only",
             )
 
@@ -588,7 +589,7 @@ def _what_it_says(name, fault, came, right):
     }
     expect(
         abs(came) < 1e-9,
-        f"sees_{name} reports {came:.2g} for {what}, but it should test one thing only."
+        f"sees_{name} reports {came:.2g} for {what}, but it should test for one fault only."
         + extra.get(name, ""),
         f"sees_{name} accuses {what}",
     )

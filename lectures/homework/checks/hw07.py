@@ -30,7 +30,7 @@ def _call(student, name, numbers, *options):
 # --- task 1
 
 
-@homework.part(1, "k words stay")
+@homework.part(1, "k words remain possible")
 def k_words(student, case):
     s, k, T = np.array([0.5, 2.0, -1.0, 1.0, 0.0]), 2, 0.5
     if case.number:
@@ -40,7 +40,7 @@ def k_words(student, case):
     right = softmax(np.where(stay, s / T, -np.inf))
     order = np.argsort(-s)
     mistakes = {
-        "when what stays is not scaled to sum to 1": softmax(s / T) * stay,
+        "when the remaining probabilities are not rescaled to sum to 1": softmax(s / T) * stay,
         "when unlikely scores become 0: exp(0) is 1, so these words remain possible": softmax(
             np.where(stay, s / T, 0)
         ),
@@ -48,8 +48,8 @@ def k_words(student, case):
         "when the scores are multiplied by the temperature": softmax(
             np.where(stay, s * T, -np.inf)
         ),
-        "when the k lowest scores stay": softmax(np.where(low, s / T, -np.inf)),
-        "when all words stay": softmax(s / T),
+        "when the k lowest scores are kept": softmax(np.where(low, s / T, -np.inf)),
+        "when all words are kept": softmax(s / T),
         "when the order is sorted: p[i] must belong to scores[i]": right[order],
     }
     judge(_call(student, "top_k", s, k, T), right, mistakes, what="top_k")
@@ -68,12 +68,11 @@ def equal_scores(student, case):
         return np.isin(np.arange(len(ties)), stay) / len(stay)
 
     mistakes = {
-        "when words with higher indices stay: among equal scores, keep lower indices": alike(
-            *same[-2:]
-        ),
-        "when the first and the last of them stay": alike(same[0], same[-1]),
-        "when all equal scores stay: exactly 2 words must stay, and a comparison with the k-th "
-        "score keeps more": alike(*same),
+        "when words with higher indices are kept: among equal scores, keep the lower "
+        "indices": alike(*same[-2:]),
+        "when the first and the last of them are kept": alike(same[0], same[-1]),
+        "when all equal scores are kept: keep exactly 2 words, although a "
+        "comparison with the k-th score keeps more": alike(*same),
     }
     judge(came, alike(*same[:2]), mistakes, what="top_k of scores of which many are equal")
     s = case.normal(5)
@@ -112,10 +111,11 @@ def smallest_set(student, case):
     mistakes = {
         "when the order is sorted: word i must keep the index i": np.sort(right)[::-1],
         "without the word that reaches p: 0.5 alone is less than 0.6": largest_of(q, n - 1),
-        "when what stays is not scaled to sum to 1": np.where(right > 0, q, 0),
-        "when only words with a probability above p stay": np.where(q > p, q, 0),
-        "when the unlikely words stay: sort from the likeliest down": unlikely / unlikely.sum(),
-        "when all words stay: is the sorting from the likeliest down?": q,
+        "when the remaining probabilities are not rescaled to sum to 1": np.where(right > 0, q, 0),
+        "when only words with a probability above p are kept": np.where(q > p, q, 0),
+        "when the unlikely words are kept: sort from the most likely word down": unlikely
+        / unlikely.sum(),
+        "when all words are kept. Do you sort from the most likely word down?": q,
     }
     judge(_call(student, "top_p", q, p), right, mistakes, what=f"top_p with p = {p:.3g}")
 
@@ -132,7 +132,11 @@ def at_the_border(student, case):
     judge(came, largest_of(q, n), mistakes, what="top_p at the border")
     word = case.size(1, 0, 2)
     sure, one = np.where(np.arange(3) == word, 0.9, 0.05), np.eye(3)[word]
-    judge(_call(student, "top_p", sure, 0.3), one, what="top_p of one sure word, p = 0.3")
+    judge(
+        _call(student, "top_p", sure, 0.3),
+        one,
+        what=("top_p of one word with probability 1, p = 0.3"),
+    )
     judge(_call(student, "top_p", q, 1.0), q, what="top_p with p = 1")
 
 
@@ -228,7 +232,7 @@ def empty_cache(student, case):
         ),
         "without √d": whole(*given, scale=1.0),
         "with d instead of √d": whole(*given, scale=x.shape[1]),
-        "with the mask the wrong way round": whole(*given, mask=np.tri(T, dtype=bool).T),
+        "with the mask inverted": whole(*given, mask=np.tri(T, dtype=bool).T),
         "when a new token does not attend to itself": whole(
             *given, mask=np.tri(T, k=-1, dtype=bool)
         ),
@@ -260,7 +264,7 @@ def one_at_a_time(student, case):
     judge(came, whole(*given), mistakes, what="one token at a time")
 
 
-@homework.part(3, "a piece after another")
+@homework.part(3, "one piece after another")
 def pieces(student, case):
     given = tokens(case)
     x, T = given[0], len(given[0])
@@ -276,7 +280,7 @@ def pieces(student, case):
     }
     came, keys, values = _read(student, [cut], *given)
     _in_order(keys, values, x, *given[2:], cut=cut)
-    judge(came, whole(*given), mistakes, what="a piece after another")
+    judge(came, whole(*given), mistakes, what="one piece after another")
 
 
 # --- task 4
@@ -541,7 +545,7 @@ def the_loss(student, case):
     np.add.at(
         slope, before, (softmax(table)[before] - np.eye(len(table))[ids[:, 1:]]) / before.size
     )
-    judge(grad, slope, what="language_loss, the gradient by the logits")
+    judge(grad, slope, what="language_loss, the gradient with respect to the logits")
 
 
 @homework.part(6, "the chain rule")

@@ -81,11 +81,11 @@ def pair_distance(student, case):
     deta, dphi = eta[:, None] - eta, phi[:, None] - phi
     with np.errstate(all="ignore"):
         mistakes = {
-            "when the angles 3.10 and -3.05 count as far apart: bring Δφ into -π … π first": (
+            "when the angles 3.10 and -3.05 count as far apart: map Δφ to -π … π first": (
                 of_pairs(np.log(np.hypot(deta, dphi)))
             ),
-            "from ln Δ²: the root is missing": 2 * right[..., 2],
-            "from Δη alone": of_pairs(np.log(np.abs(deta))),
+            "from ln Δ²: the square root is missing": 2 * right[..., 2],
+            "from Δη only": of_pairs(np.log(np.abs(deta))),
             "without the logarithm": of_pairs(np.exp(right[..., 2])),
         }
     judge(y[..., 2], right[..., 2], mistakes, atol=1e-6, what="ln Δ")
@@ -99,13 +99,13 @@ def pair_momenta(student, case):
     harder = of_pairs(np.log(np.maximum(pt[:, None], pt)))
     mistakes = {
         "from the harder of the two instead of the softer one": harder + right[..., 2],
-        "from the softer pT alone, without the factor Δ": softer,
+        "from the softer pT only, without the factor Δ": softer,
         "with Δ² instead of Δ": softer + 2 * right[..., 2],
         "from a Δ whose Δφ is not in -π … π": softer + of_pairs(np.log(unwrapped)),
     }
     judge(y[..., 0], right[..., 0], mistakes, atol=1e-6, what="ln kT")
     mistakes = {
-        "from the softer pT alone: z is its fraction, so divide by the sum of both": softer,
+        "from the softer pT only: z is its fraction, so divide by the sum of both": softer,
         "by dividing the softer pT by the harder one instead of the sum": softer - harder,
         "for the fraction of the harder one, not of the softer one": right[..., 1]
         + harder
@@ -127,7 +127,7 @@ def pair_mass(student, case):
             "with Δ² instead of 2 (cosh Δη - cos Δφ), which holds for small distances only": (
                 of_pairs(from_pt - np.log(2) + 2 * right[..., 2])
             ),
-            "with cosh Δη + cos Δφ: it is the difference": (
+            "with cosh Δη + cos Δφ: use the difference": (
                 of_pairs(from_pt + np.log(np.cosh(deta) + np.cos(dphi)))
             ),
             "with cosh of Δφ and cos of Δη: swap the two": (
@@ -155,8 +155,8 @@ def pair_of_itself(student, case):
     )
     expect(
         np.isfinite(y),
-        "pairs: infinite. A particle has no distance from itself: take the larger of the value and "
-        "SMALLEST before the logarithm",
+        "pairs: the result is infinite. The distance of a particle from itself is 0, so take "
+        "the larger of the value and SMALLEST before the logarithm",
         "infinite at distance 0",
     )
     columns = four_columns(pt, eta, phi)
@@ -199,8 +199,8 @@ def biased(student, case):
         ),
         "when the scores are multiplied by U instead of adding it": soft(s / root * U) @ v,
         "when U is divided by √d, too, not only QKᵀ": soft((s + U) / root) @ v,
-        "without the root of d": soft(s + U) @ v,
-        "by dividing by d instead of its root": soft(s / root**2 + U) @ v,
+        "without the square root of d": soft(s + U) @ v,
+        "by dividing by d instead of its square root": soft(s / root**2 + U) @ v,
         "when the softmax runs over the rows, which receive, so that a row does not sum to 1": (
             soft(s / root + U, axis=0) @ v
         ),
@@ -238,7 +238,7 @@ def biased_padding(student, case):
         "when the scores of padding are set to 0: exp(0) is 1, so padding still sends": (
             soft(np.where(mask, s, 0)) @ v
         ),
-        "when the mask is the wrong way round: True is a particle": soft(s[:, ~mask]) @ v[~mask],
+        "when the mask is inverted: True marks a particle": soft(s[:, ~mask]) @ v[~mask],
     }
     mistakes = {name: wrong[mask] for name, wrong in mistakes.items()}
     judge(y[mask], right[mask], mistakes, what="with padding")
@@ -284,15 +284,14 @@ def class_step(student, case):
         "when the token does not attend to itself: keys and values come from [c, x]": step(
             c, x, mask, c, W
         ),
-        "when the mask is shifted by one: the token comes first, so its True does, too": step(
-            c, z, np.append(mask, True), c, W
-        ),
+        "when the mask is shifted by one: the token comes first, so its True must also "
+        "come first": step(c, z, np.append(mask, True), c, W),
         "when the token attends to padding": step(c, z, everybody, c, W),
         "when the old token is not added": step(c, z, there, 0, W),
-        "when the token is last in z, but its True is first": step(
+        "when the token is last in z, although its True is first in the mask": step(
             c, np.concatenate([x, c]), there, c, W
         ),
-        "without the root of d": step(c * np.sqrt(c.shape[1]), z, there, c, W),
+        "without the square root of d": step(c * np.sqrt(c.shape[1]), z, there, c, W),
         "with W_q and W_k swapped": step(c, z, there, c, W[[1, 0, 2]]),
         "with z instead of z W_V": step(c, z, there, c, [*W[:2], np.eye(len(c.T))]),
         "with the keys z, without W_K": step(c, z, there, c, [W[0], np.eye(len(c.T)), W[2]]),
@@ -347,8 +346,8 @@ def another_jet(student, case):
     ]
     expect(
         not any(within),
-        "of_another_jet: these are the numbers of the same jet, at other particles. They still say "
-        "how large the jet is and how many sprays it has: exchange whole jets, axis 0",
+        "of_another_jet: these are the numbers of the same jet, at other particles. They still "
+        "show how large the jet is and how many sprays it has, so exchange whole jets (axis 0)",
         "shuffled within the jet",
     )
     expect(
@@ -404,7 +403,7 @@ def the_step(student, case):
         "when the weights did not move: is optimizer.step() missing?": W,
         "from the gradients of this step plus those of the step before: gradients add up until "
         "optimizer.zero_grad() clears them": W - 2 * lr * slope,
-        "when the weights go uphill": W + lr * slope,
+        "when the step increases the loss": W + lr * slope,
     }
     judge(after, W - lr * slope, mistakes, what="train_step, the weights")
     judge(bias, -lr * np.array([(p - labels).mean()]), what="train_step, the bias")
@@ -615,7 +614,7 @@ def same_formula(student, case):
             times, m - np.where(visible, m, 0).mean(), columns
         )
         + np.where(visible, m, 0).mean(),
-        "by leaving it as it was": near(times, m - mean, rows) + mean,
+        "for the unrepaired function": near(times, m - mean, rows) + mean,
     }
     came = student.repaired(times, m, visible)
     judge(came, near(times, m - seen, columns) + seen, mistakes, what="repaired")

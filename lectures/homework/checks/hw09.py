@@ -75,8 +75,8 @@ PAIRS = (
 def values(student, case):
     h, R, S, a, _ = graph_of(case)
     z, _ = _scores(student, h, R, S, a)
-    mistakes = {"from the receiver's matrix, although z is sent": h @ R.T}
-    judge(z, h @ S.T, mistakes, what="z (rows are nodes, so all at once it is h @ S.T)")
+    mistakes = {"with the receiver's matrix R, although z is what the sender sends": h @ R.T}
+    judge(z, h @ S.T, mistakes, what="z (rows are nodes, so for all nodes it is h @ S.T)")
 
 
 @homework.part(1, "the scores e")
@@ -89,21 +89,27 @@ def scores(student, case):
         "when the LeakyReLU is missing": plain @ a,
         "from a ReLU, without the slope of 0.2 on the negative side": np.maximum(plain, 0) @ a,
         "with a slope on the negative side that is not 0.2 but 0.01": leaky(plain, 0.01) @ a,
-        "when rows and columns are exchanged: R goes with the receiver, the row": right.T,
+        "when rows and columns are swapped: R belongs to the receiver, which is the row": right.T,
         "with the LeakyReLU after the product with a, as in GAT, not before it": leaky(plain @ a),
-        "with the LeakyReLU around both halves one by one: first the sum, then the LeakyReLU": (
+        "with a LeakyReLU of each of the two terms: add them first, then apply the LeakyReLU": (
             leaky(h @ R.T)[:, None] + leaky(h @ S.T)[None]
         )
         @ a,
-        "before the product with a: one number for each pair is wanted": leaky(plain),
+        "before the product with a: return one number for each pair": leaky(plain),
         "with S for both: the receiver has R": leaky((h @ S.T)[:, None] + (h @ S.T)[None]) @ a,
         "with R for both: the sender has S": leaky((h @ R.T)[:, None] + (h @ R.T)[None]) @ a,
-        "from the product of the two: they are added": leaky((h @ R.T)[:, None] * (h @ S.T)) @ a,
-        "from the difference of the two: they are added": leaky((h @ R.T)[:, None] - h @ S.T) @ a,
+        "from the product of the two terms instead of their sum": leaky(
+            (h @ R.T)[:, None] * (h @ S.T)
+        )
+        @ a,
+        "from the difference of the two terms instead of their sum": leaky(
+            (h @ R.T)[:, None] - h @ S.T
+        )
+        @ a,
         "without the receiver": np.broadcast_to(leaky(h @ S.T) @ a, right.shape),
     }
     alone = leaky(h @ R.T + h @ S.T) @ a  # [N]
-    why = "for each node with itself only: receivers need an axis of their own, [:, None]"
+    why = "for each node paired with itself only: the receivers need a separate axis, [:, None]"
     if e is not None and np.ndim(e) and len(e) == 1:
         alone = alone[None]
     mistakes[why] = alone
@@ -137,20 +143,22 @@ def attention(student, case):
         mistakes = {
             "with the softmax over all nodes: adj is not used": every
             / every.sum(axis=1, keepdims=True),
-            "by setting scores to 0, which is no mask: exp(0) = 1 still takes part": zeroed
-            / zeroed.sum(axis=1, keepdims=True),
+            "with scores of 0 outside the edges: exp(0) = 1, so these nodes still get "
+            "weight": zeroed / zeroed.sum(axis=1, keepdims=True),
             "with a softmax over all nodes, and zeros afterwards: rows no longer sum to 1": p
             / every.sum(axis=1, keepdims=True),
-            "with adj transposed: row i of adj are those who send to i": weights_of(e, adj.T),
+            "with adj transposed: row i of adj marks the nodes that send to i": weights_of(
+                e, adj.T
+            ),
             "when the exp is missing": (e * adj)
             / np.maximum((e * adj).sum(axis=1, keepdims=True), 1e-300),
-            "when the exp is missing, and with it the sign of the sum": (e * adj)
+            "when the exp is missing and the sum loses its sign": (e * adj)
             / np.where(plain > 0, plain, 1),
             "when the exp is missing: scores divided by their sum": (e * adj)
             / np.where(adj.any(1), (e * adj).sum(1), 1)[:, None],
-            "when a node without neighbours gets 0 / 0: its row is NaN, and should be zeros": p
+            "when a node without neighbours gets 0 / 0: its row is NaN, but should be zeros": p
             / p.sum(axis=1, keepdims=True),
-            "when a node without neighbours receives from all nodes alike: weights outside the "
+            "when a node without neighbours receives equally from all nodes: weights outside the "
             "edges must be exactly 0": np.where(adj.any(axis=1, keepdims=True), right, 1 / len(e)),
         }
     top = np.max(np.where(adj, e, -1e30), axis=1, keepdims=True)  # subtracted, or not
@@ -191,14 +199,18 @@ def tall(student, case):
         )
         expect(
             finite,
-            "attention: scores of 1000 overflow. Subtract the largest of the row before exp",
+            "attention: scores of 1000 overflow. Subtract the largest score of each row before "
+            "you apply exp",
             "scores of 1000 overflow",
         )
         text = f"attention, with {shift:+.0f} added to the scores of all neighbours (is the "
         judge(came, weights_of(e, adj), what=f"{text}largest taken over the neighbours only?)")
     far = 2000.0 * np.arange(len(e))[:, None]
     came = student.attention(e + far, adj, hint=ROWS)
-    what = "attention, with rows that are 2000 apart (has each row a largest score of its own?)"
+    what = (
+        "attention, with rows that are 2000 apart (do you subtract the largest score of each "
+        "row separately?)"
+    )
     judge(came, weights_of(e, adj), what=what)
 
 
@@ -210,7 +222,7 @@ def attention_in_float32(its, e, adj):
     return its.attention(ta.tensor(np.asarray(e, np.float32)), adj)
 
 
-@homework.part(2, "a lonely node in float32")
+@homework.part(2, "a node without neighbours in float32")
 def lonely(student, case):
     e, adj = some_scores(case)
     came = student.ask(attention_in_float32, e, adj, hint=ROWS)
@@ -219,7 +231,7 @@ def lonely(student, case):
     expect(
         np.isfinite(came.astype(float)),
         "attention: with scores in float32 the row of a node without neighbours is NaN. Numbers "
-        "such as 1e-300 are 0 in float32, so 0 / 0 is left: divide by 1 where the sum is 0",
+        "such as 1e-300 are 0 in float32, so the result is 0 / 0. Divide by 1 where the sum is 0",
         "NaN in float32",
     )
     what = "attention, with scores in float32"
@@ -252,8 +264,10 @@ def layer(student, case):
         "when σ = tanh is missing": alpha @ z,
         "when alpha is transposed: sum over senders j, alpha @ z": np.tanh(alpha.T @ z),
         "when σ comes before the sum instead of after it": alpha @ np.tanh(z),
-        "when the weights are not used: this is the plain sum of the neighbours": np.tanh(hat @ z),
-        "from the receiver's values R h: what is added up is what is sent": np.tanh(
+        "when the weights are not used: this is the unweighted sum over the neighbours": np.tanh(
+            hat @ z
+        ),
+        "from the receiver's values R h: sum the values z that the senders send": np.tanh(
             alpha @ (h @ R.T)
         ),
     }
@@ -265,13 +279,13 @@ def layer_keeps_adj(its, h, adj, R, S, a):
     return its.gat_layer(h, adj, R, S, a), adj
 
 
-@homework.part(3, "adj stays as it was")
+@homework.part(3, "adj is unchanged")
 def adj_stays(student, case):
     h, R, S, a, adj = graph_of(case)
     y, after = student.ask(layer_keeps_adj, h, adj, R, S, a, hint=PAIRS)
     expect(
         np.array_equal(adj, after),
-        "gat_layer: adj was changed. Make a new one, with adj.copy() or with np.where",
+        "gat_layer: your function changed adj. Make a new matrix with adj.copy() or np.where",
         "adj was changed",
     )
     judge(y, layer_of(h, adj, R, S, a), what="gat_layer, called twice")
@@ -310,7 +324,7 @@ def edges(student, case):
         "when the nodes do not receive from themselves: graph.with_self_loops()": np.tanh(
             weights_of(e, adj) @ z
         ),
-        "when receiver and sender are exchanged in the score: R goes with graph.dst": np.tanh(
+        "when receiver and sender are swapped in the score: R belongs to graph.dst": np.tanh(
             weights_of(e.T, hat) @ z
         ),
         "with a softmax over the edges of one sender instead of one receiver, dst": (
@@ -321,13 +335,12 @@ def edges(student, case):
         ),
         "when the message is the receiver's own z instead of alpha · z_j": np.tanh(z),
         "when σ = tanh is missing": alpha @ z,
-        "with the mean of the messages: the weights of a node sum to 1 already, so its messages "
-        "are added up": np.tanh(alpha @ z / hat.sum(axis=1, keepdims=True)),
-        "when loops are added to those that exist: graph.with_self_loops() replaces them": np.tanh(
-            weights_of(e, adj + np.eye(len(h))) @ z
-        ),
-        "when messages run the wrong way": np.tanh(weights_of(e, hat.T) @ z),
-        "when the weights are not used: this is the plain sum": np.tanh(hat @ z),
+        "with the mean of the messages: the weights of a node already sum to 1, so add its "
+        "messages": np.tanh(alpha @ z / hat.sum(axis=1, keepdims=True)),
+        "when self-loops are added to existing ones: graph.with_self_loops() replaces "
+        "them": np.tanh(weights_of(e, adj + np.eye(len(h))) @ z),
+        "when messages go in the wrong direction": np.tanh(weights_of(e, hat.T) @ z),
+        "when the weights are not used: this is the unweighted sum": np.tanh(hat @ z),
         "with the LeakyReLU after the product with a": np.tanh(
             weights_of(leaky(((h @ R.T)[:, None] + z[None]) @ a), hat) @ z
         ),
@@ -369,14 +382,14 @@ def judge_on_edges(student, case, name, H):
     y, grads = student.ask(gradients_on_edges, name, h, adj, weights, arriving, hint=EDGES)
     judge(y, right, what=name)
     lost = (
-        f"{name}: the gradient is lost on the way. Use operators and NumPy functions on the "
-        "inputs themselves, not .numpy(), .data or np.asarray"
+        f"{name}: the gradient does not reach the inputs. Use operators and NumPy functions on "
+        "the inputs themselves, not .numpy(), .data or np.asarray"
     )
     expect(grads is not None, lost, "when the gradient is lost on the way")
     letters = ["h", *[f"{letter}{n}" for letter in ("R", "S", "a") for n in range(H)]]
     for i, (letter, came) in enumerate(zip(letters, grads, strict=True)):
         expect(came is not None, f"{name}: no gradient arrives at {letter}")
-        what = f"{name}, the gradient by {letter}"
+        what = f"{name}, the gradient with respect to {letter}"
         judge(came, slopes(reference, inputs, i, arriving), rtol=1e-4, atol=1e-6, what=what)
 
 
@@ -450,18 +463,19 @@ def several_heads(student, case):
     mistakes = {
         "when the heads are averaged instead of concatenated": np.mean(each, axis=0),
         "when the heads are added up instead of concatenated": np.sum(each, axis=0),
-        "when the heads were concatenated along the nodes: axis=1 is that of the features": (
+        "when the heads are concatenated along the nodes: the features are axis=1": (
             np.concatenate(each)
         ),
-        "with a new axis for the heads, while np.concatenate uses an existing one": np.stack(each),
-        "when only the first head is there": each[0],
+        "with a new axis for the heads: np.concatenate joins them along an existing axis": np.stack(
+            each
+        ),
+        "when the result has only the first head": each[0],
         "when all heads use the first a": np.concatenate(same, axis=1),
         "when all heads use the first R": _heads(h, adj, [Rs[0]] * H, Ss, vectors),
         "when all heads use the first S": _heads(h, adj, Rs, [Ss[0]] * H, vectors),
-        "with R and S exchanged": _heads(h, adj, Ss, Rs, vectors),
-        "with the features of the heads in turns: one head comes after the other": np.stack(
-            each, axis=-1
-        ).reshape(len(h), -1),
+        "with R and S swapped": _heads(h, adj, Ss, Rs, vectors),
+        "with the features of the heads interleaved: all features of one head come "
+        "before those of the next": np.stack(each, axis=-1).reshape(len(h), -1),
     }
     judge(came, np.concatenate(each, axis=1), mistakes, what="heads")
 

@@ -43,14 +43,16 @@ def in_space(student, case):
     _nearest(student, x, case.size(3, 2, 5), "random points")
 
 
-@homework.part(1, "points on a line, and at the same place", hidden=(1,))
+@homework.part(1, "points on a line, and points at the same position", hidden=(1,))
 def at_the_same_place(student, case):
     line = np.array([[0.0], [1.0], [2.0], [10.0]]) + case.number
     same = np.array([[0.0, 0], [0, 0], [0, 0], [1, 0]])
     _nearest(student, line, 2, "the points 0, 1, 2, 10 on a line")
-    _nearest(student, same, 2, "three points at the same place and one beside")
+    _nearest(student, same, 2, "three points at the same position and one next to them")
     grid = np.stack(np.indices((8, 6)), axis=-1).reshape(-1, 2) + 0.0
-    _nearest(student, case.rng.permutation(grid), 5, "the points of a grid, many equally far")
+    _nearest(
+        student, case.rng.permutation(grid), 5, ("the points of a grid, many at equal distances")
+    )
 
 
 def _nearest(student, x, k, what):
@@ -61,7 +63,10 @@ def _nearest(student, x, k, what):
         f"nearest: expected shape {(N, k)}, yours is {yours.shape}",
         "with another shape than asked for",
     )
-    expect(yours.dtype.kind in "iu", f"nearest: expected point numbers, got {yours.dtype}")
+    expect(
+        yours.dtype.kind in "iu",
+        (f"nearest: expected the indices of points (integers), got {yours.dtype}"),
+    )
     if np.array_equal(yours, right):
         return
     _explain(x, k, yours, right, what)
@@ -82,49 +87,50 @@ def _explain(x, k, yours, right, what):
     d2 = np.square(x[:, None] - x).sum(axis=-1) + np.diag(np.full(N, np.inf))
     expect(
         not np.array_equal(yours, np.argsort(d2, axis=0, kind="stable")[:, :k]),
-        "nearest: sorted along the wrong axis: row j of the distances belongs to point j, and each "
-        "row is to be sorted, axis=1",
+        "nearest: sorted along the wrong axis. Row j of the distances belongs to point j, so "
+        "sort each row, with axis=1",
         "sorted along the wrong axis",
     )
     far = np.argsort(-np.where(np.isinf(d2), -1, d2), axis=1, kind="stable")[:, :k]
     last = np.argsort(d2, axis=1, kind="stable")[:, -k:]
     expect(
         not any(np.array_equal(yours, wrong) for wrong in (far, last)),
-        "nearest: these are the farthest points; sort upwards and take the first k",
+        "nearest: these are the farthest points. Sort in ascending order and take the first k",
         "the farthest points",
     )
     own = np.flatnonzero((yours == np.arange(N)[:, None]).any(axis=1))
     expect(
         not own.size,
-        f"nearest, {what}: point {own[:1]} is among its own neighbours. Its distance to itself is "
-        "0, the smallest of all: make it infinite. Dropping the first column is not enough: at the "
-        "same place another point may come first",
+        f"nearest, {what}: point {own[:1]} is among its own neighbours. Its distance to itself "
+        "is 0, the smallest of all, so set it to infinity. Dropping the first column is not "
+        "enough, because a different point at the same position may come first",
         "a point among its own neighbours",
     )
     j = np.flatnonzero((yours != right).any(axis=1))[0]
     for why, distance in OTHER_DISTANCES.items():
         expect(
             not np.array_equal(yours, neighbours(x, k, distance)),
-            f"nearest, {what}: these are the nearest in {why}; the sum of the squares over all "
-            "features is asked for",
+            f"nearest, {what}: these are the nearest points according to {why}. Use the sum of "
+            "the squared differences over all features",
             f"the nearest in {why}",
         )
     rows = np.arange(N)[:, None]
     expect(
         (yours < 0).any() or (yours >= N).any() or (d2[rows, yours] != d2[rows, right]).any(),
-        f"nearest, {what}: as near as the right ones, but points at the same distance come in the "
-        f'order of their number, kind="stable": point {j} has {right[j]}, yours are {yours[j]}',
+        f"nearest, {what}: your points are as near as the expected ones, but points at the same "
+        f'distance must be in ascending order of index, kind="stable": point {j} has {right[j]}, '
+        f"yours are {yours[j]}",
         "another order of points at the same distance",
     )
     expect(
         not np.array_equal(np.sort(yours), np.sort(right)),
-        f"nearest, {what}: the right neighbours, but not the nearest first: point {j} has "
+        f"nearest, {what}: the neighbours are correct, but not the nearest first. Point {j} has "
         f"{right[j]}, yours are {yours[j]}",
         "not the nearest first",
     )
     expect(
         False,
-        f"nearest, {what}: point {j} has {right[j]}, yours are {yours[j]}. Is the sum of the "
+        f"nearest, {what}: point {j} has {right[j]}, yours are {yours[j]}. Do you sum the "
         "squares over the features (the last axis)?",
         "other neighbours",
     )
@@ -164,46 +170,46 @@ def usual(x, index, A, B):
     m, mine, step = messages_of(x, src, dst, A, B), x[dst] @ A.T, x[src] - x[dst]
     q = pooled(x[src] @ B.T)
     return {
-        "with the opposite sign: the message has neighbour minus centre, x_j - x_i": pooled(
+        "with the opposite sign: the message contains neighbour minus centre, x_j - x_i": pooled(
             messages_of(x, src, dst, A, B, sign=-1)
         ),
-        "when you took the mean of the messages, the maximum is asked for": pooled(m, np.mean),
-        "when you took the sum of the messages, the maximum is asked for": pooled(m, np.sum),
+        "when you took the mean of the messages instead of the maximum": pooled(m, np.mean),
+        "when you took the sum of the messages instead of the maximum": pooled(m, np.sum),
         "when A and B are exchanged: A belongs to x_i, B to the difference": pooled(
             messages_of(x, src, dst, B, A)
         ),
         "when B is applied to x_j itself, not to the difference x_j - x_i: where did -x_i Bᵀ "
         "go?": pooled(np.maximum(mine + x[src] @ B.T, 0)),
-        "when A is applied to the neighbour x_j; it belongs to the centre x_i": pooled(
+        "when A is applied to the neighbour x_j: A belongs to the centre x_i": pooled(
             np.maximum(x[src] @ A.T + step @ B.T, 0)
         ),
         "when x_i and x_j are exchanged: i receives (dst), its neighbour j sends (src)": pooled(
             np.maximum(x[src] @ A.T - step @ B.T, 0)
         ),
-        "when the relu is missing: no number may be below 0": pooled(mine + step @ B.T),
-        "when all points are neighbours: j goes through index[i] alone": np.array(
+        "when the ReLU is missing: no number may be negative": pooled(mine + step @ B.T),
+        "when all points are neighbours: j runs over index[i] only": np.array(
             [messages_of(x, np.arange(N), np.full(N, j), A, B).max(axis=0) for j in range(N)]
         ),
-        "when j counts 0, 1, 2, ...: the neighbours are the numbers in index[i]": (
+        "when j runs over 0, 1, 2, ...: the neighbours are the points in index[i]": (
             np.array(
                 [messages_of(x, np.arange(K), np.full(K, j), A, B).max(axis=0) for j in range(N)]
             )
         ),
         "when a point is its own neighbour, too": np.maximum(pooled(m), np.maximum(x @ A.T, 0)),
-        "from the minimum of the messages, the maximum is asked for": pooled(m, np.min),
-        "with a relu for each of the two terms: first the sum, then the relu": pooled(
+        "from the minimum of the messages instead of the maximum": pooled(m, np.min),
+        "with a ReLU of each of the two terms: add them first, then apply the ReLU": pooled(
             np.maximum(mine, 0) + np.maximum(step @ B.T, 0)
         ),
         "when only the last neighbour is left: keep all messages, then take their maximum": (
             m.reshape(N, K, -1)[:, -1]
         ),
-        "when the maximum runs over everything, and all features of a point are equal: it is taken "
-        "over the neighbours, for each feature on its own": np.broadcast_to(
-            m.reshape(N, -1).max(axis=1, keepdims=True), (N, len(A))
-        ),
-        "when relu comes before p_i is added; relu comes after it": x @ (A - B).T
+        "when the maximum is taken over everything, so that all features of a "
+        "point are equal: take it over the neighbours, separately for each "
+        "feature": np.broadcast_to(m.reshape(N, -1).max(axis=1, keepdims=True), (N, len(A))),
+        "when the ReLU is applied before p_i is added: apply it afterwards": x @ (A - B).T
         + np.maximum(q, 0),
-        "when the messages are collected at their senders; they go to dst": _collected(m, src, N),
+        "when the messages are collected at their senders: they must be "
+        "collected at dst": _collected(m, src, N),
         "when sender and receiver are exchanged: messages run from src to dst": _collected(
             messages_of(x, dst, src, A, B), src, N
         ),
@@ -249,7 +255,9 @@ def lonely(student, case):
     came = student.edge_conv_segments(x, src, dst, A, B, hint=LETTERS)
     right = np.zeros((len(x), len(A)))
     right[dst] = messages_of(x, src, dst, A, B)
-    judge(came, right, what="with only the edges 1 → 5 and 2 → 0 all other points get 0")
+    judge(
+        came, right, what=("with only the edges 1 → 5 and 2 → 0, where all other points must get 0")
+    )
 
 
 @homework.part(3, "gradient")
@@ -320,13 +328,13 @@ def split(student, case):
     came, rows, products = student.ask(split_and_count, x, src, dst, A, B, noise, hint=LETTERS)
     expect(
         isinstance(rows, list) and len(rows) > 0,
-        "multiply with times(rows, W), so that the work can be counted",
+        "multiply with times(rows, W), so that the check can count the multiplied rows",
         "times is not used",
     )
     expect(
         sum(rows) <= 2 * len(x),
         f"right, but {sum(rows)} rows were multiplied; 2 · {len(x)} are enough. Multiply before "
-        "you gather: times(x, B)[src], not times(x[src], B)",
+        "you select the rows of the edges: times(x, B)[src], not times(x[src], B)",
         "multiplied for every edge",
     )
     expect(
@@ -346,27 +354,28 @@ def line(case):
     return np.cumsum(case.rng.uniform(0.8, 1.6, 6)), case.normal(6)
 
 
-@homework.part(5, "the mean of the nearest")
+@homework.part(5, "the mean over the nearest positions")
 def nearest_mean(student, case):
     places, h = line(case)
     for t in (0.2, 2.0, 5.0):
         k = 2 + (case.number > 0)
         chosen = np.argsort(np.abs(places - t), kind="stable")
         mistakes = {
-            "from the sum: this is the sum; the mean is asked for": h[chosen[:k]].sum(),
-            "from the farthest places": h[chosen[-k:]].mean(),
+            "from the sum instead of the mean": h[chosen[:k]].sum(),
+            "from the farthest positions": h[chosen[-k:]].mean(),
             "without the absolute value: the distance is |place - t|": h[
                 np.argsort(places - t, kind="stable")[:k]
             ].mean(),
-            "from the places; the mean of their numbers h is asked for": places[chosen[:k]].mean(),
-            "from the distances; the mean of the numbers h is asked for": np.mean(
+            "from the positions themselves: take the mean of their values h": places[
+                chosen[:k]
+            ].mean(),
+            "from the distances: take the mean of the values h": np.mean(
                 np.abs(places - t)[chosen[:k]]
             ),
-            "without the nearest: t is no place itself, so nobody is left out": (
-                h[chosen[1 : k + 1]].mean()
-            ),
-            "from the nearest place alone": h[chosen[0]],
-            "from all places": h.mean(),
+            "without the nearest position: t is not one of the positions, so none of them has "
+            "to be excluded": (h[chosen[1 : k + 1]].mean()),
+            "from the nearest position only": h[chosen[0]],
+            "from all positions": h.mean(),
         }
         came = number_of(student.nearest_mean(t, places, h, k), "nearest_mean")
         judge(came, h[chosen[:k]].mean(), mistakes, what=f"nearest_mean, at t = {t}")
@@ -384,13 +393,12 @@ def quotient(student, case):
     for which, f in (("square", np.square), ("exp", np.exp)):
         both = f(t + e) - f(t - e)
         mistakes = {
-            "without the 2: divide by 2ε, the distance of the two points": both / e,
-            "from one side: this is (f(t + ε) - f(t)) / ε; take both sides": (f(t + e) - f(t)) / e,
-            "from the other side: this is (f(t) - f(t - ε)) / ε; take both sides": (f(t) - f(t - e))
-            / e,
+            "without the factor 2: divide by 2ε, the distance between the two points": both / e,
+            "from (f(t + ε) - f(t)) / ε, which uses one side only: use both": (f(t + e) - f(t)) / e,
+            "from (f(t) - f(t - ε)) / ε, which uses one side only: use both": (f(t) - f(t - e)) / e,
             "by dividing by 2 and multiplying with ε: write (2 * epsilon)": both / 2 * e,
-            "without dividing": both,
-            "with the sign turned round": -both / (2 * e),
+            "without the division by 2ε": both,
+            "with the opposite sign": -both / (2 * e),
         }
         came = number_of(student.ask(quotient_of, which, t, e), "quotient")
         judge(came, both / (2 * e), mistakes, what="quotient")
@@ -422,19 +430,20 @@ def softly(student, case):
             return np.sum(w * h[chosen]) / np.sum(w)
 
         mistakes = {
-            "when the sum of the weights is not divided by": np.sum(np.exp(-(d**2)) * h[chosen]),
+            "without the division by the sum of the weights": np.sum(np.exp(-(d**2)) * h[chosen]),
             "when the distance is not squared": mean(np.exp(-np.abs(d))),
-            "with the other sign in the exponent: far ones must count less": mean(np.exp(d**2)),
-            "when the weights are missing: all chosen ones count the same": h[chosen].mean(),
-            "by dividing by k: divide by the sum of the weights": np.mean(
+            "with the opposite sign in the exponent: positions far from t "
+            "must get smaller weights": mean(np.exp(d**2)),
+            "when the weights are missing, so that all k positions count equally": h[chosen].mean(),
+            "with a division by k instead of by the sum of the weights": np.mean(
                 np.exp(-(d**2)) * h[chosen]
             ),
-            "with the places replaced by their numbers h in the weights": mean(
+            "when the weights are computed from the values h instead of the positions": mean(
                 np.exp(-((t - h[chosen]) ** 2))
             ),
             "with a factor 1/2 in the exponent": mean(np.exp(-(d**2) / 2)),
-            "with weights 1/d²; exp(-d²) is asked for": mean(1 / d**2),
-            "when all places are weighed; only the k nearest are asked for": np.sum(everyone * h)
+            "with the weights 1/d² instead of exp(-d²)": mean(1 / d**2),
+            "when all positions get a weight: use only the k nearest": np.sum(everyone * h)
             / np.sum(everyone),
         }
         came = number_of(student.weighted_mean(np.array([t]), places, h), "weighted_mean")
@@ -445,7 +454,7 @@ def softly(student, case):
 def softly_gradient(student, case):
     places, h = line(case)
     t = np.array([2.1 + 0.1 * case.number])
-    hint = "Compute the distances of the chosen ones with t itself, not with array(t)."
+    hint = "Compute the distances of the chosen positions from t itself, not from array(t)."
     judge_gradients(
         student, "weighted_mean", soft_mean, t, places, h, of=[0], letters="t", hint=hint, case=case
     )
@@ -477,9 +486,9 @@ def tagger(student, case):
     of_jets = [y[jet == n] for n in range(jets)]
     raw = [x[jet == n].mean(axis=0) for n in range(jets)]
     mistakes = {
-        "from the sum over the particles; take the mean, or a jet with more particles has a larger "
-        "score": np.array([part.sum(axis=0) @ w for part in of_jets]),
-        "from the maximum over the particles; the mean is asked for": np.array(
+        "from the sum over the particles: take the mean, because otherwise jets with more "
+        "particles get larger scores": np.array([part.sum(axis=0) @ w for part in of_jets]),
+        "from the maximum over the particles instead of the mean": np.array(
             [part.max(axis=0) @ w for part in of_jets]
         ),
         "when sender and receiver are exchanged: the arguments are (x, src, dst, A, B)": np.array(
@@ -504,6 +513,9 @@ def tagger_gradient(student, case):
         *few_jets(case),
         of=[0, 5, 6, 7],
         letters="xABw",
-        hint="Use your edge_conv_segments, segment_mean and @, nothing that makes plain arrays.",
+        hint=(
+            "Use your edge_conv_segments, segment_mean and @, and no function that returns "
+            "plain arrays."
+        ),
         case=case,
     )

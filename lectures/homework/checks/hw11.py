@@ -50,9 +50,9 @@ def weights(student, case):
     d = np.sqrt(np.square(s[:, None] - s[index]).sum(axis=-1))
     right = np.exp(-c * d**2)
     mistakes = {
-        "from the distance itself: the distance goes in squared": np.exp(-c * d),
-        "when they grow with the distance. A minus is missing": np.exp(c * d**2),
-        "when they sum to 1. GravNet has no softmax: far points receive little": right
+        "from the distance itself: use the squared distance": np.exp(-c * d),
+        "when the weights grow with the distance, because a minus is missing": np.exp(c * d**2),
+        "when the weights sum to 1: GravNet has no softmax": right
         / right.sum(axis=1, keepdims=True),
         "without the constant c": np.exp(-(d**2)),
         "by dividing by c: d² is multiplied by it": np.exp(-(d**2) / c),
@@ -66,8 +66,9 @@ def weights(student, case):
         "from a sum over the points (axis 0 of [N, K, S]): the sum runs over the dimensions, the "
         "last axis": np.exp(-c * np.square(s[:, None] - s[index]).sum(axis=0)),
         "when c is squared too": np.exp(-((c * d) ** 2)),
-        "from the sum of absolute differences: d² is the sum of the squares, so it goes in "
-        "squared": np.exp(-c * np.abs(s[:, None] - s[index]).sum(axis=-1)),
+        "from the sum of absolute differences: d² is the sum of the squared differences": np.exp(
+            -c * np.abs(s[:, None] - s[index]).sum(axis=-1)
+        ),
         "before the sum over the dimensions (the last axis)": np.exp(
             -c * np.square(s[:, None] - s[index])
         ),
@@ -78,7 +79,7 @@ def weights(student, case):
 @homework.part(1, "gradient")
 def weights_gradient(student, case):
     s, index, c = points(case)
-    hint = f"{SPACE} With plain numbers no gradient reaches s."
+    hint = f"{SPACE} If you use plain numbers, no gradient reaches s."
     judge_gradients(
         student, "weights", weights_of, s, index, c, of=[0], letters="s", hint=hint, case=case
     )
@@ -114,7 +115,9 @@ def gather(student, case):
     side = lambda x, y: np.concatenate([x, y], axis=1)
     mistakes = {
         "when the maxima come first: the means come first, then the maxima": side(top, mean),
-        "from the sum over the neighbours; the mean divides by K": side(m.sum(axis=1), top),
+        "from the sum over the neighbours: divide it by K to get the mean": side(
+            m.sum(axis=1), top
+        ),
         "by dividing by the sum of the weights. GravNet divides by K, so that far neighbours make "
         "a small message": side(m.sum(axis=1) / a.sum(axis=1)[:, None], top),
         "when the maximum is that of the messages without their weights": side(mean, raw),
@@ -122,22 +125,23 @@ def gather(student, case):
         "from the product of the maxima: the maximum of products is not the product of the "
         "maxima": side(mean, raw * a.max(axis=1)[:, None]),
         "from the largest absolute value: the maximum of -1 and -1.5 is -1": side(mean, largest),
-        "when the mean runs over the features; the neighbours are axis 1 of [N, K, P]": side(
+        "when the mean runs over the features: the neighbours are axis 1 of [N, K, P]": side(
             features, top
         ),
-        "when mean and maximum run over the features (each runs over the features); the neighbours "
-        "are axis 1": side(m.mean(axis=2), m.max(axis=2)),
-        "from the message of the point itself: h[index] are those of its neighbours": side(
+        "when mean and maximum run over the features: the neighbours are axis 1": side(
+            m.mean(axis=2), m.max(axis=2)
+        ),
+        "from the message of the point itself: use the messages of its neighbours, h[index]": side(
             (a[:, :, None] * h[:, None]).mean(axis=1), (a[:, :, None] * h[:, None]).max(axis=1)
         ),
-        "when the weights are added; they are multiplied": side(
+        "when the weights are added to the messages: multiply by them": side(
             (a[:, :, None] + h[index]).mean(axis=1), (a[:, :, None] + h[index]).max(axis=1)
         ),
         "when means and maxima alternate: first all means, then all maxima": np.stack(
             [mean, top], axis=-1
         ).reshape(len(a), -1),
-        "from the means alone": mean,
-        "from the maxima alone": top,
+        "from the means only": mean,
+        "from the maxima only": top,
     }
     judge(student.gather(a, h, index, hint=GATHER), side(mean, top), mistakes, what="gather")
 
@@ -231,8 +235,8 @@ def wrong_layers(x, event, state):
             places="h"
         ),
         "without the point's own features: x W₁ᵀ is missing": layer(first=False),
-        "with another constant in the weights: use self.c, yours is 1": layer(c=1.0),
-        "with 10 for the constant, whatever it is: use self.c": layer(c=10.0),
+        "with the constant 1 in the weights: use self.c": layer(c=1.0),
+        "with the constant 10 in all cases: use self.c": layer(c=10.0),
         "with one neighbour too many: knn(points, self.k, event)": layer(k=SIZES[4] + 1),
         "when a point does not receive from itself: use all neighbours that knn returns, and the "
         "point is one of them": layer(itself=False),
@@ -262,8 +266,8 @@ def layer_gradient(student, case):
     came = grads.get("lin_s.weight") if isinstance(grads, dict) else None
     expect(
         came is not None and np.any(array_of(came) != 0),
-        "GravNet: no gradient reaches lin_s, so that the space is never learned. The d² that knn "
-        "returns are plain numbers; weights(s, ...) must get s as a Tensor",
+        "GravNet: no gradient reaches lin_s, so the network cannot learn the space. The d² that "
+        "knn returns are plain numbers, so pass s to weights(s, ...) as a Tensor",
         "no gradient reaches the space",
     )
     for name in state:
@@ -275,7 +279,8 @@ def layer_gradient(student, case):
         what = f"GravNet, the gradient of {name}"
         expect(
             grads.get(name) is not None,
-            f"GravNet: no gradient reaches {name}. Is it used, and with Tensors all the way?",
+            f"GravNet: no gradient reaches {name}. Is it used, and do all steps compute with "
+            "Tensors?",
             "no gradient reaches a weight",
         )
         judge(grads.get(name), right, rtol=1e-3, atol=1e-5, what=what)
@@ -297,7 +302,7 @@ def _slopes(f, x, epsilon=1e-6):
 def same_weights(student, case):
     c, r = (10.0, 3.0) if case.number == 0 else case.rng.uniform(0.5, 5, 2)
     mistakes = {
-        "the wrong way round: the distances grew, so the constant must shrink": c * r**2,
+        "for the inverse factor: the distances grew, so the constant must be smaller": c * r**2,
         "from r itself: d² grows with r squared, not with r": c / r,
         "without r": c,
         "from the root of r": c / np.sqrt(r),
@@ -310,11 +315,11 @@ def stretch(student, case):
     shown = [(10.0, 0.1), (0.5, 8.0)]
     for one, other in case.rng.uniform(1, 5, (2, 2)) if case.number else shown:
         mistakes = {
-            "upside down. A smaller constant needs a larger space": np.sqrt(other / one),
+            "for the inverse ratio: a smaller constant needs a larger space": np.sqrt(other / one),
             "from the ratio itself: c multiplies d², so take the root of the ratio": (one / other),
-            "upside down and without the root": other / one,
+            "for the inverse ratio, without the root": other / one,
             "from the square of the ratio": (one / other) ** 2,
-            "for 10 and 0.1 alone: use c_from and c_to": 10.0,
+            "for 10 and 0.1 in all cases: use c_from and c_to": 10.0,
         }
         came = number_of(student.stretch(one, other))
         judge(came, np.sqrt(one / other), mistakes, what=f"stretch({one:.3g}, {other:.3g})")
@@ -333,7 +338,7 @@ def sizes(case, shown):
 def edgeconv_on_edges(student, case):
     N, K, F = sizes(case, (7, 5, 3))
     mistakes = {
-        "with F features: the dense layer gets 2F features, not F": N * K * F * F,
+        "with F input features: the dense layer gets 2F features": N * K * F * F,
         "once for each point: the layer runs on every edge, N·K times": N * 2 * F * F,
         "with 2F features out: the output has F": N * K * 4 * F * F,
     }
@@ -367,9 +372,9 @@ def gravnet_products(student, case):
         "when the weights times the messages are missing, N·K·P": right - edges,
         "when W₂ gets P features: it gets mean and maximum, 2P features": right - N * P * F,
         "when W₁ is missing, F·F for each point": right - N * F * F,
-        "when a weighted message is counted twice: it is computed once and used for mean and "
-        "maximum": right + edges,
-        "when the matrices are applied for each edge; it is once for each point": (
+        "when each weighted message is counted twice: it is computed once and "
+        "used for both mean and maximum": right + edges,
+        "when the matrices are applied once for each edge: apply them once for each point": (
             K * (right - edges) + edges
         ),
     }
@@ -404,7 +409,7 @@ def turning_point(student, case):
                 S + 3 * P + np.sqrt((S + 3 * P) ** 2 + 8 * K * P)
             )
             / 4,
-            "for the sizes of the notebook alone: use K, S and P": crossing(70, 880),
+            "for the sizes in the notebook only: use K, S and P": crossing(70, 880),
         }
         came = number_of(student.turning_point(K, S, P))
         judge(came, crossing(S + 3 * P, K * P), mistakes, what=f"turning_point({K}, {S}, {P})")

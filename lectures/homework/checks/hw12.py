@@ -46,14 +46,14 @@ def charge(student, case):
         "from arctanh without the square": t + q_min,
         "from the tangent, arctan: the formula has arctanh": np.arctan(beta) ** 2 + q_min,
         "from tanh: the formula has its inverse, arctanh": np.tanh(beta) ** 2 + q_min,
-        "from arctanh² β without q_min: a point with β = 0 would feel nothing": right - q_min,
+        "from arctanh² β without q_min: a point with β = 0 would have no charge": right - q_min,
         "with q_min inside the square": (t + q_min) ** 2,
         "when β is squared, not the arctanh": np.arctanh(beta**2) + q_min,
-        "by multiplying with q_min: it is added": t**2 * q_min,
-        "from the larger of arctanh² β and q_min: both are added": np.maximum(t**2, q_min),
+        "with a product with q_min: add q_min instead": t**2 * q_min,
+        "from the larger of arctanh² β and q_min: add the two instead": np.maximum(t**2, q_min),
     }
     judge(student.charge(beta, q_min), right, mistakes, what="charge")
-    mistakes = {"with 0.1 in place of q_min: q_min is not used": charges(beta)}
+    mistakes = {"with 0.1 instead of the argument q_min": charges(beta)}
     judge(student.charge(beta, 0.7), charges(beta, 0.7), mistakes, what="charge with q_min = 0.7")
 
 
@@ -65,7 +65,7 @@ def pole(student, case):
     came = array_of(student.charge(beta, q_min))
     expect(
         np.isfinite(came.astype(float)),
-        "charge: β = 1 gives infinity. Cut β off at HIGHEST first",
+        "charge: β = 1 gives infinity. Limit β to at most HIGHEST first",
         "infinity at β = 1",
     )
     judge(came, charges(beta, q_min), what="charge for β = 1")
@@ -79,8 +79,8 @@ def charge_gradient(student, case):
     _, (at_the_pole,) = student.gradients("charge", pole, q_min, of=[0], arriving=both)
     expect(
         np.isfinite(array_of(at_the_pole).astype(float)),
-        "charge: the gradient at β = 1 is not finite: 0 · inf is nan. Cut off β itself, before the "
-        "arctanh, and not the result after it",
+        "charge: the gradient at β = 1 is not finite: 0 · inf is nan. Limit β itself before the "
+        "arctanh, not the result afterwards",
         "no finite gradient at β = 1",
     )
 
@@ -104,9 +104,9 @@ POINTS = "x is [N, C] and c [C]: x - c is [N, C], and the distance of each point
 def attraction(student, case):
     x, c, q, d = around(case)
     mistakes = {
-        "from the distance itself: the distance has to be squared": d * q,
+        "from the distance itself: square it": d * q,
         "without q: the charge q is missing": d**2,
-        "from one sum over all points: one number for each point is asked for": np.sum(d**2) * q,
+        "from one sum over all points: return one number for each point": np.sum(d**2) * q,
         "with q squared": d**2 * q**2,
         "from the mean over the coordinates: d² is their sum": d**2 * q / x.shape[1],
         "from the sum of absolute differences: each is squared first": (
@@ -126,12 +126,13 @@ def repulsion(student, case):
     x, c, q, d = around(case)
     mistakes = {
         "without the maximum: beyond 1 the potential is 0, not negative": (1 - d) * q,
-        "of a squared distance: the cone is linear": np.maximum(0, 1 - d**2) * q,
-        "of (1 - distance)²: the cone is linear": np.maximum(0, 1 - d) ** 2 * q,
+        "from the squared distance: the cone is linear": np.maximum(0, 1 - d**2) * q,
+        "from (1 - distance)²: the cone is linear": np.maximum(0, 1 - d) ** 2 * q,
         "without the charge q": np.maximum(0, 1 - d),
-        "of the distance itself: it should fall with the distance": d * q,
-        "of distance - 1: it should fall with the distance": np.maximum(0, d - 1) * q,
-        "of q - distance: 1 - distance is multiplied by q": np.maximum(0, q - d),
+        "from the distance itself: the potential should decrease with the distance": d * q,
+        "from distance - 1: the potential should decrease with the distance": np.maximum(0, d - 1)
+        * q,
+        "from q - distance: multiply 1 - distance by q": np.maximum(0, q - d),
     }
     came = student.repulsion(x, c, q, hint=POINTS)
     judge(came, np.maximum(0, 1 - d) * q, mistakes, what="repulsion")
@@ -144,22 +145,28 @@ def forces(student, case):
     _, (by_x, by_q) = student.gradients("repulsion", x, c, q, of=[0, 2], arriving=np.ones(len(x)))
     expect(
         by_x is not None,
-        "repulsion: the gradient is lost on the way to x: use NumPy functions on x itself",
+        "repulsion: the gradient does not reach x. Use NumPy functions on x itself",
         "when the gradient is lost on the way",
     )
     expect(
         np.isfinite(array_of(by_x).astype(float)),
-        "repulsion: the gradient is not finite for a point exactly at c. The root of 0 has no "
-        "derivative, and 0 · inf is nan: replace the 0 *before* the root, and the result after it",
+        "repulsion: the gradient is not finite for a point exactly at c. The square root has no "
+        "derivative at 0, and 0 · inf is nan. Replace the 0 *before* the root, and the result "
+        "after it",
         "no finite gradient at distance 0",
     )
     d = np.sqrt(np.square(x - c).sum(axis=1, keepdims=True))
     inside = (d > 0) & (d < 1)
     right = np.where(inside, -q * (x - c) / np.where(d > 0, d, 1), 0)
-    slips = {"with the sign turned round": -right, "without the charge q": right / q}
-    judge(by_x, right, slips, what="repulsion, the gradient by x")
+    slips = {"with the opposite sign": -right, "without the charge q": right / q}
+    judge(by_x, right, slips, what="repulsion, the gradient with respect to x")
     expect(by_q is not None, "repulsion: no gradient arrives at the charge q")
-    judge(by_q, np.maximum(0, 1 - d).sum(), what="repulsion, the gradient by q", rtol=1e-5)
+    judge(
+        by_q,
+        np.maximum(0, 1 - d).sum(),
+        what="repulsion, the gradient with respect to q",
+        rtol=1e-5,
+    )
 
 
 # --- task 3
@@ -214,12 +221,12 @@ def wrong_potentials(beta, x, truth, q_min):
     return {
         "without dividing by N": loss(divide="sum"),
         "by dividing by the points of objects only: N counts the noise too": loss(divide="hits"),
-        "from a mean over the objects: they are summed up": loss(divide="objects"),
-        "without q_j: each point feels the forces in proportion to its own charge": loss(
+        "from a mean over the objects instead of a sum": loss(divide="objects"),
+        "without q_j: the force on each point is proportional to its own charge": loss(
             charged=False
         ),
         "when noise is not repelled: M is 0 for noise, so all objects repel it": loss(noise=False),
-        "from the point of lowest charge of each object: take the highest, argmax": loss(
+        "from the point with the lowest charge of each object: take the highest, with argmax": loss(
             represent=lambda k: np.flatnonzero(truth == k)[np.argmin(q[truth == k])]
         ),
         "by dividing by K, the number of objects: L_V divides by N, all points": loss(divide="K"),
@@ -233,21 +240,18 @@ def wrong_potentials(beta, x, truth, q_min):
         "from the first point of each object: its strongest is the condensation point": loss(
             represent=lambda k: np.flatnonzero(truth == k)[0]
         ),
-        "when noise is taken as an object: truth < 0 is no object": potentials(
+        "when noise is treated as an object: points with truth < 0 do not form one": potentials(
             beta, x, np.where(truth < 0, 99, truth), q_min
         ),
         "with the mean position of an object as c: its condensation point is c": _to_the_mean(
             beta, x, truth, q_min
         ),
-        "from the last object alone: the sums of all objects are added up": loss(
-            which=slice(-1, None)
-        ),
-        "without the first object: noise need not be there to be left out. Choose by truth >= 0": (
-            loss(which=slice(1, None))
-        ),
-        "with the two potentials exchanged: an object attracts its own points": loss(turned=True),
-        "without q_min: hand it on to charge": potentials(beta, x, truth, 0.0),
-        "with q_min = 0.1 whatever it is: hand it on to charge": potentials(beta, x, truth, 0.1),
+        "from the last object only: add the sums of all objects": loss(which=slice(-1, None)),
+        "without the first object, perhaps because you skip the first value of truth: an "
+        "event may have no noise, so choose by truth >= 0": (loss(which=slice(1, None))),
+        "with the two potentials swapped: an object attracts its own points": loss(turned=True),
+        "without q_min: pass it to charge": potentials(beta, x, truth, 0.0),
+        "with q_min = 0.1 in all cases: pass q_min to charge": potentials(beta, x, truth, 0.1),
     }
 
 
@@ -284,14 +288,14 @@ def other_names(student, case):
     judge(came, potentials(beta, x, clean), slips, what="an event without noise")
     few = np.full(5, -1)
     alone = number_of(student.potential_loss(beta[:5], x[:5], few, 0.1, hint=LOSS_HINT))
-    judge(alone, 0.0, what="an event of noise alone")
+    judge(alone, 0.0, what="an event of noise only")
 
 
-@homework.part(3, "gradient by x")
+@homework.part(3, "gradient with respect to x")
 def gradient_by_x(student, case):
     beta, x, truth, _ = event(case, 20)
     slips = {
-        "when the condensation points x_αk are plain numbers: they are moved too": (
+        "when the condensation points x_αk are plain numbers: they need a gradient, too": (
             lambda *inputs: potentials(*inputs, centres=x)
         )
     }
@@ -310,7 +314,7 @@ def gradient_by_x(student, case):
     )
 
 
-@homework.part(3, "gradient by β")
+@homework.part(3, "gradient with respect to β")
 def gradient_by_beta(student, case):
     beta, x, truth, _ = event(case, 20)
     q = charges(beta)
@@ -319,10 +323,9 @@ def gradient_by_beta(student, case):
         return lambda *inputs: potentials(*inputs, fixed=dict.fromkeys(which, q))
 
     slips = {
-        "when the charges of the condensation points are plain numbers: they are learned too": (
-            with_fixed("representative")
-        ),
-        "when the charges q_j of the points are plain numbers: they are learned too": (
+        "when the charges of the condensation points are plain numbers: they need a gradient, "
+        "too": (with_fixed("representative")),
+        "when the charges q_j of the points are plain numbers: they need a gradient, too": (
             with_fixed("each")
         ),
     }
@@ -374,19 +377,20 @@ def factors(student, case):
     short = [n for n in ("far", "losses", "noise", "sum") if np.isclose(found[n], 1)]
     expect(
         not short,
-        f"factors: with all points twice, the sum {short[:1]} did not grow: are all four arrays "
-        "longer? And is `terms` called with the longer ones?",
+        f"factors: with all points twice, the sum {short[:1]} did not grow. Are all four arrays "
+        "longer, and is `terms` called with the longer arrays?",
         "not all four arrays get longer",
     )
     expect(
         not np.isclose(found["sum"], 0.5),
-        "factors: after / before is wanted, not before / after",
+        "factors: return after / before, not before / after",
         "before / after",
     )
     expect(
         np.isclose(found["sum"], 2) and np.isclose(found["mean"], 1),
-        f"factors: all points twice: a sum has factor 2, a mean 1; yours {found['sum']:.2f} and "
-        f"{found['mean']:.2f}. (A factor 3 means two copies were added.)",
+        "factors, with all points twice: a sum has the factor 2 and a mean has the factor 1, "
+        f"but yours are {found['sum']:.2f} and {found['mean']:.2f}. (A factor 3 means two copies "
+        "were added.)",
         "not each point twice",
     )
     found = _factors_of(student.ask(counted_factors, *given, truth < 0, power, centre, hint=hint))
@@ -401,8 +405,8 @@ def factors(student, case):
     for name, value in right.items():
         expect(
             np.isclose(found[name], value),
-            f"factors: only noise twice: '{name}' should have the factor {value:.3f}, yours is "
-            f"{found[name]:.3f}. Is `which` used?",
+            f"factors, with only the noise twice: '{name}' should have the factor {value:.3f}, "
+            f"yours is {found[name]:.3f}. Is `which` used?",
             "which is not used",
         )
 
@@ -418,9 +422,10 @@ def _factors_of(found):
 TERMS = ("potentials", "objects", "noise", "properties")
 HINTS = {
     "potentials": "L_V is a mean over the N points of the event",
-    "objects": "this one was right: 1/K Σ (1 - β of the strongest)",
-    "noise": "the mean β of the noise points: N_B counts the noise alone",
-    "properties": "the weights below the line are those above it: no noise in either",
+    "objects": "this term was correct: 1/K Σ (1 - β of the condensation point)",
+    "noise": "the mean β of the noise points: N_B counts the noise only",
+    "properties": "the weights in the denominator are those in the numerator, and both are "
+    "without noise",
 }
 
 
@@ -445,7 +450,7 @@ def repaired(student, case):
         same = np.isclose(found[name], old[name]) and not np.isclose(old[name], right[name])
         expect(
             not same,
-            f"repaired: '{name}' is still divided as the colleague did. {HINTS[name]}",
+            f"repaired: '{name}' still has the colleague's denominator. {HINTS[name]}",
             f"{name} is divided as the colleague did",
         )
         expect(
@@ -459,13 +464,13 @@ def repaired(student, case):
 @homework.part(4, "nothing is divided by 0")
 def nothing_to_divide(student, case):
     beta, x, _, L = (a[:4] for a in event(case))
-    for what, truth in (("noise alone", np.full(4, -1)), ("no noise", np.array([0, 0, 1, 1]))):
+    for what, truth in (("noise only", np.full(4, -1)), ("no noise", np.array([0, 0, 1, 1]))):
         found, right = _terms(student, (beta, x, truth, L)), four_terms(beta, x, truth, L)
         bad = [name for name in TERMS if not np.isfinite(found[name])]
         expect(
             not bad,
             f"repaired: an event of {what}: {bad} is not finite. 0 / 0 should give 0 here",
-            "0 / 0 in an event without noise, or of noise alone",
+            "0 / 0 in an event without noise, or of noise only",
         )
         for name in TERMS:
             judge(found[name], right[name], what=f"repaired, an event of {what}, {name}")
@@ -507,33 +512,34 @@ def wrong_collections(beta, x, t_beta, t_d):
 
     right = slip()
     return {
-        "when the weakest point comes first: go from the highest β down": slip(
+        "when the point with the lowest β comes first: go from the highest β down": slip(
             order=np.argsort(beta, kind="stable")
         ),
         "in the order of the points: go from the highest β down": slip(order=range(len(beta))),
-        "when a point that is claimed starts an object: only unclaimed points are free": slip(
+        "when a claimed point starts an object: only unclaimed points may start one": slip(
             again=True
         ),
-        "when claimed points start objects and take points: only unclaimed points are free": slip(
-            again=True, over=True
-        ),
-        "when an object takes points from another one: only unclaimed points are free": slip(
-            over=True
-        ),
-        "when only points above t_β can be claimed: weak points can be claimed, too": slip(
+        "when claimed points start objects and claim points: only unclaimed points may "
+        "start an object or be claimed": slip(again=True, over=True),
+        "when an object claims points of another object: only unclaimed points may be "
+        "claimed": slip(over=True),
+        "when only points above t_β can be claimed: points below t_β can be claimed, too": slip(
             strong=True
         ),
         "when the squared distance is compared with t_d": slip(near=lambda d2: d2 <= t_d),
-        "with t_d = 0.7 whatever it is: use t_d": collected(beta, x, t_beta, 0.7),
-        "with t_β = 0.1 whatever it is: use t_beta": collected(beta, x, 0.1, t_d),
-        "from the first object alone: go on with the points that are left": np.where(
+        "with t_d = 0.7 in all cases: use the argument t_d": collected(beta, x, t_beta, 0.7),
+        "with t_β = 0.1 in all cases: use the argument t_beta": collected(beta, x, 0.1, t_d),
+        "from the first object only: continue with the points that are not claimed yet": np.where(
             right == 0, 0, -1
         ),
-        "with numbers from 1: the first object is 0": np.where(right >= 0, right + 1, -1),
-        "with 0 for points that no object claims: they get -1": np.where(right >= 0, right + 1, 0),
-        "as the point that claims each point: number the objects 0, 1, 2, … instead": (
-            _claiming_points(beta, right)
+        "when the objects are numbered from 1: the first object is 0": np.where(
+            right >= 0, right + 1, -1
         ),
+        "with 0 for points that no object claims: these points get -1": np.where(
+            right >= 0, right + 1, 0
+        ),
+        "when each point gets the index of the point that claims it: number the objects 0, 1, "
+        "2, … instead": (_claiming_points(beta, right)),
     }
 
 
@@ -607,11 +613,13 @@ def whole_loss(student, case):
         "without the term of the condensation points, 1 - β": whole(*given, s_beta=0),
         "without the noise term": whole(*given, s_noise=0),
         "without L_p": whole(*given, s_p=0),
-        "with q_min in the weights of L_p: they are arctanh² β alone": whole(
+        "with q_min in the weights of L_p: the weights are arctanh² β only": whole(
             *given, weights=w + 0.1
         ),
-        "with arctanh β as the weights of L_p: they are squared": whole(*given, squared=False),
-        "with a plain mean as L_p: it is weighted with arctanh² β": whole(
+        "with arctanh β as the weights of L_p: the weights are arctanh² β": whole(
+            *given, squared=False
+        ),
+        "with an unweighted mean as L_p: weight it with arctanh² β": whole(
             *given, weights=np.ones(len(w))
         ),
         "with the noise in the denominator of L_p: its weights are (1 - n) arctanh² β": (
@@ -628,15 +636,15 @@ def whole_loss(student, case):
     judge(came, whole(*given), slips, what="the whole loss")
 
 
-@homework.part(6, "gradient by β")
+@homework.part(6, "gradient with respect to β")
 def whole_by_beta(student, case):
     beta, x, truth, L = event(case, 20)
     fixed = charges(beta, 0.0)
     slips = {
-        "when the weights of L_p are plain numbers: β learns from the properties too": (
+        "when the weights of L_p are plain numbers: β also needs a gradient from the properties": (
             lambda *inputs: whole(*inputs, weights=fixed)
         ),
-        "when L_V sends β nothing": (
+        "when β gets no gradient from L_V": (
             lambda *inputs: whole(*inputs, s_V=0) + potentials(beta, inputs[1], truth)
         ),
     }
@@ -645,7 +653,7 @@ def whole_by_beta(student, case):
     )
 
 
-@homework.part(6, "gradients by x and L")
+@homework.part(6, "gradients with respect to x and L")
 def whole_by_others(student, case):
     beta, x, truth, L = event(case, 20)
     judge_gradients(

@@ -68,23 +68,22 @@ def log_sum_slips(s, block):
         "when each block has a maximum of its own, and the sums are added": M + np.log(own),
         "when the maximum is not added again at the end": log_sum(s) - M,
         "without the logarithm at the end": np.exp(log_sum(s) - M),
-        "from the last block alone": log_sum(blocks[-1]),
-        "from the first block alone": log_sum(blocks[0]),
-        "for the maximum alone, without the sum": M,
-        "when ln Σ of each block is added: the sums are added, not their logarithms": sum(
-            log_sum(b) for b in blocks
-        ),
+        "from the last block only": log_sum(blocks[-1]),
+        "from the first block only": log_sum(blocks[0]),
+        "for the maximum only, without the sum": M,
+        "when the logarithms of the blocks' sums are added: add the sums, not their "
+        "logarithms": sum(log_sum(b) for b in blocks),
     }
 
 
 def result_of(student, scores, block):
     """Return the student's result and the most bytes. A second loop over the blocks is an error."""
-    hint = "blocks gives arrays one after the other: for s in blocks."
+    hint = "blocks yields one array after the other: for s in blocks."
     y, most, again = student.ask(one_pass, scores, block, hint=hint)
     expect(
         not again or y is None or np.isclose(number_of(y), log_sum(scores)),
-        "a second loop over the blocks finds nothing: they come only once. Do all that is to be "
-        "done with a block while it is there",
+        "a second loop over the blocks finds nothing, because each block is available only "
+        "once. Do everything that needs a block in the first loop",
         "a second loop over the blocks",
     )
     return y, most
@@ -111,8 +110,9 @@ def large_scores(student, case):
         bad = y is not None and not np.isfinite(number_of(y))
         expect(
             not bad,
-            f"{name} scores: the result is {y}. exp overflows above 709, and is 0 below -745: "
-            "take the maximum off before exp, and correct the sum by exp(old - new maximum)",
+            f"{name} scores: the result is {y}. exp overflows above 709 and is 0 below -745. "
+            "Subtract the running maximum before you apply exp, and when it changes, multiply "
+            "the old sum by exp(old maximum - new maximum)",
             "exp overflows",
         )
         judge(y, log_sum(s + 300), log_sum_slips(s + 300, block), what=f"{name} scores")
@@ -127,7 +127,8 @@ def masked_scores(student, case):
         y, _ = result_of(student, scores, block)
         expect(
             y is None or not np.isnan(number_of(y)),
-            f"{what}: nan. As long as nothing but -inf has come, -inf - (-inf) is nan",
+            f"{what}: the result is nan. Perhaps you computed -inf - (-inf), which is nan, while "
+            "all scores so far were -inf",
             "nan when a whole block is masked",
         )
         judge(y, log_sum(scores), what=what)
@@ -141,8 +142,9 @@ def few_bytes(student, case):
     allowed = 8 * 8 * block
     expect(
         most <= allowed,
-        f"60 blocks of {kilobytes(8 * block)}: at one time {kilobytes(most)} are stored, and "
-        f"{kilobytes(allowed)} are allowed. Are the blocks collected before they are summed?",
+        f"60 blocks of {kilobytes(8 * block)}: your code stores {kilobytes(most)} at the same "
+        f"time, but only {kilobytes(allowed)} are allowed. Does it collect the blocks before it "
+        "sums them?",
         "all blocks are stored",
     )
 
@@ -201,10 +203,10 @@ def attention_slips(q, k, v, block):
         "without the division at the end": y,
         "when each block has a softmax of its own, and these are added": sum(each),
         "when each block has a softmax of its own, and these are averaged": sum(each) / len(each),
-        "from the last block alone": each[-1],
-        "from the first block alone": each[0],
+        "from the last block only": each[-1],
+        "from the first block only": each[0],
         "when the last, shorter block is left out": attention(q, k[:whole], v[:whole]),
-        "with the scores divided by √D: here they are not": attention(
+        "with the scores divided by √D: this task does not divide them": attention(
             q / np.sqrt(q.shape[1]), k, v
         ),
     }
@@ -219,15 +221,16 @@ def ask_attention(student, case, sizes, what, scale=1.0):
     if y is not None and scale > 1:
         expect(
             np.isfinite(array_of(y).astype(float)),
-            f"{what}: nan or infinity. exp overflows above 709: take the running maximum off, of "
-            "each query its own (with one for all queries nothing is left of some of them)",
+            f"{what}: the result has nan or infinity. exp overflows above 709, so subtract the "
+            "running maximum, separately for each query (with one maximum for all queries, all "
+            "exponentials of some of them become 0)",
             "exp overflows",
         )
     judge(y, attention(q, k, v), attention_slips(q, k, v, block), what=what)
     return counts
 
 
-@homework.part(2, "the same numbers")
+@homework.part(2, "the same result")
 def same_numbers(student, case):
     block = case.size(8, 4, 9)
     T, D = case.size(5, 2, 7), case.size(4, 2, 6)
@@ -239,7 +242,7 @@ def same_numbers(student, case):
 def large_attention(student, case):
     block = case.size(8, 4, 9)
     sizes = case.size(5, 2, 7), 3 * block + 3, case.size(4, 3, 6), block
-    ask_attention(student, case, sizes, "scores of some hundreds", scale=400.0)
+    ask_attention(student, case, sizes, "scores of several hundred", scale=400.0)
 
 
 SIZES = 64, 2000, 16, 32
@@ -251,15 +254,15 @@ def no_table(student, case):
     most, _, largest = ask_attention(student, case, SIZES, "64 queries, 2000 keys")
     expect(
         largest <= block,
-        f"{largest} rows were fetched at once, and a block has {block}",
+        f"{largest} rows were fetched at once, but a block has only {block}",
         "more than a block is fetched at once",
     )
     allowed = 8 * (8 * T * block)
     expect(
         most <= allowed,
-        f"64 queries, 2000 keys: at one time {kilobytes(most)} are stored, and "
-        f"{kilobytes(allowed)} (eight blocks of scores) are allowed; the whole table "
-        f"takes {kilobytes(8 * T * N)}. Is something collected from all blocks?",
+        f"64 queries, 2000 keys: your code stores {kilobytes(most)} at the same time, but only "
+        f"{kilobytes(allowed)} (eight blocks of scores) are allowed. The whole score matrix "
+        f"takes {kilobytes(8 * T * N)}. Does your code collect something from all blocks?",
         "the table is stored",
     )
 
@@ -321,30 +324,30 @@ def product_slips(d, m, packed, x):
     D, M, q = np.repeat(d, 32, axis=1), np.repeat(m, 32, axis=1), numbers_of(packed)
     sums = x.reshape(-1, 32).sum(axis=1)
     return {
-        "with the halves of the bytes exchanged: the low four bits come first": (
+        "with the two halves of each byte swapped: the low four bits come first": (
             (D * numbers_of(packed, first=1) + M) @ x
         ),
-        "with the two numbers of a byte as neighbours: byte i holds i and 16 + i": (
+        "with the two numbers of a byte next to each other: byte i holds numbers i and 16 + i": (
             (D * numbers_of(packed, axis=-1) + M) @ x
         ),
         "without m": (D * q) @ x,
         "without d": (q + M) @ x,
-        "when m is added once a block: it is multiplied by the sum of x": (
+        "when m is added once for each block: multiply it by the sum of x in the block": (
             (D * q) @ x + m.sum(axis=1)
         ),
-        "with the sum of the whole x in each block": (D * q) @ x + m.sum(axis=1) * x.sum(),
+        "with the sum over the whole x in each block": (D * q) @ x + m.sum(axis=1) * x.sum(),
         "with m multiplied by d, too: w = d q + m": (D * (q + M)) @ x,
-        "with the first 16 of each block only": (
+        "with only the first 16 numbers of each block": (
             (D * q + M).reshape(len(d), -1, 32)[..., :16].reshape(len(d), -1)
             @ x.reshape(-1, 32)[:, :16].reshape(-1)
         ),
-        "when the high half is not moved down by four bits (>> 4)": (
+        "when the high half of each byte is not shifted right by four bits (>> 4)": (
             (D * np.stack([packed & 15, packed & 240], -2).reshape(len(d), -1) + M) @ x
         ),
-        "when the low half is not cut out (& 15)": (
+        "when the low half of each byte is not extracted (& 15)": (
             (D * np.stack([packed, packed >> 4], -2).reshape(len(d), -1) + M) @ x
         ),
-        "with the sum of x over the first 16 only": (
+        "with the sum of x over the first 16 numbers only": (
             (D * q) @ x + m @ x.reshape(-1, 32)[:, :16].sum(axis=1)
         ),
         "with d and m exchanged": np.sum(m * (q * x).reshape(len(d), -1, 32).sum(-1), 1) + d @ sums,
@@ -358,8 +361,8 @@ def ask_product(student, case, R, blocks, what):
     y, most, changed = student.ask(packed_product, d, m, packed, x, hint=hint)
     expect(
         not changed,
-        f"afterwards {' and '.join(changed)} is another array than before: your function writes "
-        "into what it was given. Compute a new array",
+        f"afterwards {' and '.join(changed)} has changed, so your function writes into its "
+        "inputs. Compute a new array",
         "the inputs are changed",
     )
     right = np.einsum("rbi,bi->r", _weights(d, m, packed), x.reshape(-1, 32))
@@ -381,8 +384,9 @@ def never_unpacked(student, case):
     most, packed = ask_product(student, case, 256, 64, "y of a matrix 256 x 2048")
     expect(
         most < packed,
-        f"a matrix of {kilobytes(packed)}: at one time {kilobytes(most)} are stored beside it. "
-        "Take one block or one row at a time, because no array may be as large as the matrix",
+        f"a matrix of {kilobytes(packed)}: your code stores {kilobytes(most)} in addition at the "
+        "same time. Process one block or one row at a time, because no array may be as large as "
+        "the matrix",
         "the matrix is unpacked",
     )
 
@@ -404,19 +408,22 @@ def ask_fetched(student, N, M, d, T):
     mistakes = {
         "for numbers of one byte: float32 takes 4": right / 4,
         "for numbers of 8 bytes: float32 takes 4": 2 * right,
-        "when keys and values are read once only: each block of queries reads them all": (
+        "when keys and values are read only once: each block of queries reads all of them": (
             4 * (own + theirs)
         ),
-        "when each query reads all keys and values: a block shares them": 4 * (own + N * theirs),
-        "without queries and result": 4 * blocks * theirs,
+        "when each query reads all keys and values: the queries of a block share them": 4
+        * (own + N * theirs),
+        "without the queries and the result": 4 * blocks * theirs,
         "without the result": 4 * (own / 2 + blocks * theirs),
-        "with keys only, without values": 4 * (own + blocks * theirs / 2),
+        "with the keys only, without the values": 4 * (own + blocks * theirs / 2),
         "when queries and result count for each block, too": 4 * blocks * (own + theirs),
         "when there is one block too many where T divides N": 4 * (own + (N // T + 1) * theirs),
         "when the last, smaller block is forgotten": 4 * (own + N // T * theirs),
-        "with a part of a block: the last one reads everything, too": 4 * (own + N / T * theirs),
-        "when the blocks are of keys, and not of queries": 4 * (own + -(-M // T) * theirs),
-        "when the table of scores is written and read": right + 8 * N * M,
+        "with a fraction of a block: the last, smaller block also reads all keys and values": 4
+        * (own + N / T * theirs),
+        "when the keys are divided into blocks instead of the queries": 4
+        * (own + -(-M // T) * theirs),
+        "when the score matrix is written and read as well": right + 8 * N * M,
     }
     judge(student.fetched(N, M, d, T), right, mistakes, what="fetched")
 
@@ -427,13 +434,12 @@ def the_roof(student, case):
     for operations, moved in ((1e9, 1e9), (1e12, 1e9)):
         compute, fetch = operations / P, moved / B
         mistakes = {
-            "when one waits for the other: both go on at the same time, so the longer one counts": (
-                compute + fetch
-            ),
-            "for the shorter of the two": min(compute, fetch),
-            "with the fractions upside down: seconds are operations / (operations a second)": max(
+            "when the two times are added: computing and reading happen at the same time, so "
+            "the longer time counts": (compute + fetch),
+            "for the shorter of the two times": min(compute, fetch),
+            "with the fractions inverted: the time is operations / (operations per second)": max(
                 P / operations, B / moved
             ),
-            "for the speed: a time is asked for": min(P, operations / moved * B),
+            "for the speed instead of the time": min(P, operations / moved * B),
         }
         judge(student.least_seconds(operations, moved, P, B), max(compute, fetch), mistakes)

@@ -11,21 +11,23 @@ OVERWRITTEN = "a name was given another value"
 OTHERS = (
     (
         "setting an array element with a sequence",
-        "something with a shape is put into one place of an array",
-        "One place of an array holds one plain number. A Tensor has no place in an array, either: "
-        "collect Tensors in a list and np.stack it, or compute all places at once.",
+        "an array is assigned to a single element of an array",
+        "One element of an array holds one plain number, so neither an array nor a Tensor fits "
+        "there. Collect Tensors in a list and call np.stack on it, or compute all elements at "
+        "once.",
     ),
     (
         "read-only",
         "an input is written into",
-        "It writes into what it was given, which others need as it is; a gradient that is changed "
-        "in place is wrong everywhere else. Write x = x * 2 in place of x *= 2, np.where in place "
-        "of x[...] = 0, or work on a copy, x.copy().",
+        "Your code writes into one of its inputs, which other code still needs unchanged. A "
+        "gradient that is changed in place is wrong everywhere else. Write x = x * 2 instead of "
+        "x *= 2, use np.where instead of x[...] = 0, or work on a copy, x.copy().",
     ),
     (
         "arrays used as indices must be of integer",
-        "an index that is no whole number",
-        "What stands in [ ] has to be whole numbers (or True and False): is it the array you mean?",
+        "an index that is not an integer",
+        "An index in [ ] must consist of integers (or of True and False). Did you use the array "
+        "that you meant?",
     ),
 )
 
@@ -35,11 +37,11 @@ def meaning(message, line=""):
     if found := PRODUCT.search(message):
         return "the shapes of a product @ do not fit", _product(*found.groups(), line)
     if found := BROADCAST.search(message):
-        return "shapes do not fit beside each other", _broadcast(*map(_shape, found.groups()))
+        return "the shapes cannot be combined", _broadcast(*map(_shape, found.groups()))
     if "einsum" in line and re.search("remapped shapes|too many subscripts|dimensions", message):
-        return "the letters of an einsum do not fit", (
-            "einsum: each operand needs one letter for each axis, and a letter stands for axes of "
-            "one length only."
+        return "the letters of an einsum do not match its arrays", (
+            "In an einsum, each array needs one letter for each axis, and axes with the same "
+            "letter must have the same length."
         )
     if told := _of_pytorch(message, line):
         return "a name of PyTorch's", told
@@ -87,14 +89,15 @@ def _overwritten(message, line):
 
 def _product(right, left, line):
     advice = (
-        "Is one of them to be transposed, or is one too much? And `.T` turns all axes around: "
-        "where there are more than two, np.swapaxes(x, -1, -2) turns the last two."
+        "Should one of them be transposed, or is there one transpose too many? Note that `.T` "
+        "reverses the order of all axes. If there are more than two, np.swapaxes(x, -1, -2) "
+        "swaps only the last two."
         if ".T" in line
-        else "Is one of them to be transposed, or are the two in the wrong order?"
+        else "Should one of them be transposed, or are the two in the wrong order?"
     )
     return (
-        "a @ b sums over the last axis of a and the last but one of b (the only one of a vector): "
-        f"here they have the lengths {left} and {right}. {advice}"
+        "a @ b sums over the last axis of a and the second-to-last axis of b (or the only axis, "
+        f"if b is a vector). Here, these axes have the lengths {left} and {right}. {advice}"
     )
 
 
@@ -104,12 +107,13 @@ def _broadcast(a, b):
         long[:i] + long[i + 1 :] for i in range(len(long))
     ]:
         return (
-            f"{short} is {long} without one axis. A sum, mean or maximum along an axis throws that "
-            "axis away: keepdims=True keeps it with length 1, and x[:, None] puts one in."
+            f"{short} is {long} without one axis. A sum, mean or maximum along an axis removes "
+            "that axis. With keepdims=True it stays, with length 1, and x[:, None] inserts a new "
+            "one."
         )
     return (
-        "Shapes are compared from their last axis on: lengths that stand one under the other have "
-        "to be equal, or one of them is 1."
+        "Shapes are compared axis by axis, beginning with the last. The two lengths must be "
+        "equal, or one of them must be 1."
     )
 
 

@@ -194,8 +194,9 @@ def by_formula(student, most):
     """
     expect(
         student.counted is None or student.counted <= most,
-        f"right, but {student.counted} numbers went through exp, tanh and the like, and a formula "
-        f"needs at most {most}. Derive the derivative by hand instead of measuring differences",
+        f"right, but {student.counted} numbers were passed to exp, tanh or similar functions, "
+        f"and a formula needs at most {most}. Derive the derivative by hand instead of measuring "
+        "differences",
         "differences in place of the derivative",
     )
 
@@ -208,8 +209,8 @@ def without_loops(student, name, small, large, more=""):
     few, many = (student.steps(name, *inputs) for inputs in (small, large))
     expect(
         many <= few + 2,
-        f"{name}: right, but it runs through {few} lines for short inputs and {many} for longer "
-        f"ones, as a loop does. Compute all of them at once, with array algebra{more}",
+        f"{name}: correct, but your code executes {few} lines for short inputs and {many} for "
+        f"longer ones, as a loop does. Compute everything at once with array operations{more}",
         "with a loop",
     )
 
@@ -243,7 +244,7 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
     `what` names the result if a part has several, and kind="bool" expects a boolean array. Raises
     Diagnosis if the result is wrong.
     """
-    start = f"{what}: not yet. " if what else "not yet. "
+    start = f"{what}: not correct yet. " if what else "not correct yet. "
     if came is None:
         raise Diagnosis(f"{start}It returned None. Is the `return` missing?", NO_RETURN)
     came, expected = array_of(came), np.asarray(expected)
@@ -262,11 +263,14 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
         return
     difference = np.abs(came.astype(complex) - expected.astype(complex))
     i = tuple(map(int, np.unravel_index(difference.argmax(), came.shape)))
-    where = f"Most different at index {i}: expected" if came.shape else "Expected"
+    where = f"The largest difference is at index {i}: expected" if came.shape else "Expected"
     right, yours, hint = f"{expected[i]:.4g}", f"{came[i]:.4g}", ""
     if right == yours:
         right, yours = f"{expected[i]:.9g}", f"{came[i]:.9g}"
-        hint = ". Nearly: is something computed in float32? Here float64 is needed"
+        hint = (
+            ". The numbers almost agree. Perhaps something is computed in float32, but "
+            "float64 is needed here"
+        )
     raise Diagnosis(f"{start}{where} {right}, yours is {yours}{hint}", "other numbers")
 
 
@@ -307,7 +311,7 @@ def judge_gradients(
         letter = letters[place] if letters else f"input {i + 1}"
         if came is None:
             raise Diagnosis(f"{name}: no gradient arrives at {letter}")
-        what = f"{name}, the gradient by {letter}"
+        what = f"{name}, the gradient with respect to {letter}"
         right = slopes(reference, inputs, i, arriving)
         mistakes = {why: slopes(f, inputs, i, arriving) for why, f in (slips or {}).items()}
         judge(came, right, mistakes, rtol=1e-4, atol=1e-6, what=what)
@@ -318,8 +322,10 @@ def _values_first(name, came, expected):
     try:
         judge(came, expected)
     except Diagnosis as error:
-        text = f"{name}: first its values have to be right, then its gradient is looked at"
-        raise Diagnosis(f"{text} ({str(error).removeprefix('not yet. ')})", VALUES) from None
+        text = f"{name}: the gradient is checked only when the values are correct"
+        raise Diagnosis(
+            f"{text} ({str(error).removeprefix('not correct yet. ')})", VALUES
+        ) from None
 
 
 def slopes(f, inputs, i, arriving=1.0, epsilon=1e-6):

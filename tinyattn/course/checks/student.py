@@ -42,8 +42,8 @@ class Student:
         y, grads = self.ask(_gradients, name, list(inputs), of, arriving, hint=hint)
         if grads is None:
             raise Diagnosis(
-                f"{name}: the gradient is lost on the way. Use operators and NumPy functions on "
-                "the inputs themselves, not .numpy(), .data or np.asarray"
+                f"{name}: the gradient does not reach the inputs. Use operators and NumPy "
+                "functions on the inputs themselves, not .numpy(), .data or np.asarray"
                 + (f"\n{hint}" if hint else ""),
                 "when the gradient is lost on the way",
             )
