@@ -1,4 +1,4 @@
-"""Normalization layers, whose weights start at 1 and whose biases start at 0."""
+"""Normalization layers. Their weights are initially 1, and their biases are initially 0."""
 
 import math
 
@@ -27,7 +27,7 @@ def _as_shape(shape):
 class LayerNorm(Module):
     """Layer norm, y = (x - mean) / √(var + ε) · weight + bias, for each position separately.
 
-    Mean and variance are taken over the last axes. Source: Ba, Kiros, Hinton 2016.
+    The mean and the variance are computed over the last axes. Source: Ba, Kiros, Hinton 2016.
 
     Args:
         normalized_shape     sizes of the axes that are normalized, or the size of the last one
@@ -62,7 +62,7 @@ class RMSNorm(Module):
 
     Args:
         normalized_shape     sizes of the axes that are normalized, or the size of the last one
-        eps                  ε; None: the machine precision of the dtype of x
+        eps                  ε, or None for the machine precision of the dtype of x
         elementwise_affine   False: there is no weight
     """
 
@@ -93,8 +93,8 @@ class BatchNorm1d(Module):
     Args:
         num_features          number C of features
         eps                   ε, which keeps the divisor away from 0
-        momentum              weight of the newest batch in the running averages; None: a plain
-                              average over all batches
+        momentum              weight of the newest batch in the running averages, or None for a
+                              plain average over all batches
         affine                False: there is neither weight nor bias
         track_running_stats   False: there are no running averages, and the batch's statistics are
                               always used
@@ -175,8 +175,8 @@ class BatchNorm2d(BatchNorm1d):
 class GroupNorm(Module):
     """Group norm, y = (x - mean) / √(var + ε) · weight + bias, over groups of channels.
 
-    Examples do not affect each other, so batches may be small. One group for each channel gives
-    instance norm. Each channel has its own weight and bias [C]. Source: Wu, He 2018.
+    Examples do not affect each other, so a batch may be small. With one group for each channel, the
+    result is instance norm. Each channel has its own weight and bias [C]. Source: Wu, He 2018.
 
     Args:
         num_groups     number of groups, which divides num_channels
