@@ -1,7 +1,8 @@
 """The k nearest neighbours of points, and all neighbours within a radius, on checked arrays.
 
-x [N, D] is ordered by cloud: cloud c has the rows offsets[c] to offsets[c + 1]. The neighbours are
-a discrete choice, so they have no gradient. All implementations agree to the last bit.
+x [N, D] is ordered by cloud, and cloud c has the rows offsets[c] to offsets[c + 1]. The
+neighbours are a discrete choice, so they have no gradient. All implementations agree to the last
+bit.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ from tinyattn import kernels
 from tinyattn.kernels import fast
 from tinyattn.ops.backends import operation
 
-ROOM = 1 << 22  # numbers in a block of rows, so that the N×N distances never exist together
+ROOM = 1 << 22  # numbers in a block of rows, so that the N×N distances are never stored together
 
 
 @operation("knn", work=lambda x, offsets, k: len(x))
