@@ -269,7 +269,7 @@ def _edge_conv(nn, x, index, aggr):
 
 
 def _of_sums(p, q, index, aggr):
-    """Return □_k (p_i + q_j). p_i does not depend on k, so it is added after the mean or maximum."""
+    """Return □_k (p_i + q_j). p_i is independent of k, so it is added after the mean or maximum."""
     if aggr == "max":
         return p + neighbour_max(q, index)
     mean = mean_max(np.ones(index.shape, q.dtype), q, index)[:, : q.shape[1]]
