@@ -1,6 +1,7 @@
-"""Layers for generation, not for training, whose weights stay in blocks of few bits.
+"""Layers for generation and not for training, whose weights stay in blocks of few bits.
 
-The weights have no gradient and cannot be trained, but the inputs have one, as in every layer.
+The weights have no gradient and cannot be trained, but the inputs have a gradient, as in every
+layer.
 """
 
 import math
@@ -25,7 +26,7 @@ class _InBlocks(Module):
 
     @property
     def blocks(self):
-        """The matrix."""
+        """Return the matrix."""
         return QuantizedMatrix(self.kind, self.weight.data)
 
     def extra_repr(self):
@@ -47,7 +48,7 @@ class QuantizedLinear(_InBlocks):
             impl   "sums", "numpy", "kernel" or "auto"
 
         Raises:
-            ValueError: x has another number of features
+            ValueError: x has a different number of features
         """
         return quantized_linear(x, self.blocks, impl)
 
@@ -67,7 +68,7 @@ class QuantizedEmbedding(_InBlocks):
 
 
 def numbers_in_blocks(module):
-    """Return how many numbers the matrices in blocks have, where shared matrices count once."""
+    """Return the number of elements of all quantized matrices, where shared matrices count once."""
     matrices = {
         m.weight.data.ctypes.data: math.prod(m.blocks.shape)
         for m in module.modules()
