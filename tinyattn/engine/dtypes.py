@@ -8,7 +8,7 @@ if not hasattr(np, "dtype"):
         "of your own hides every module of the same name"
     )
 
-DEFAULT_DTYPE = np.dtype(np.float32)  # dtype of Python numbers and lists; arrays keep theirs
+DEFAULT_DTYPE = np.dtype(np.float32)  # dtype of Python numbers and lists. Arrays keep their dtype
 FLOAT64 = np.dtype(np.float64)
 COMMON_TYPES = {np.ndarray, int, float, bool, type(None), tuple, str}  # the types of most operands
 LIBRARIES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jaxlib": "JAX", "cupy": "CuPy"}

@@ -1,4 +1,4 @@
-"""Names of other libraries and their equivalents here, only for errors.
+"""Names of other libraries and their equivalents in tinyattn, which error messages show.
 
 `torch_hints.py` contains the names for which both sides can be run and compared, and this file
 contains the rest. `tests/mistakes/test_other_names.py` looks up each of them and tests the names in

@@ -1,4 +1,4 @@
-"""Tracebacks that show only the reader's own lines, without the frames of the library.
+"""Tracebacks that show only the user's lines, without the frames of the library.
 
 An error that a student's line causes is often raised many calls deep in the library, and each call
 would fill five lines of a notebook. The message explains what is wrong, and the student's own line
@@ -71,7 +71,7 @@ def shortened(tb):
 
 
 def _place(filename):
-    """Return whose code a file is: "library" (this one), "python" (any other) or "own"."""
+    """Return the owner of a file: "library" (tinyattn), "python" (any other library) or "own"."""
     if filename.startswith(LIBRARY):
         return "library"
     if filename.startswith(PYTHON) or filename.startswith("<frozen") or "site-packages" in filename:
@@ -80,9 +80,9 @@ def _place(filename):
 
 
 def install():
-    """Leave out the frames of the library in this process: in IPython, or in plain Python.
+    """Omit the frames of the library from tracebacks in this process, in IPython or plain Python.
 
-    A hook that another program has already set stays as it is.
+    A hook that a different program has already set is not changed.
     """
     if os.environ.get(SHOW_ALL) == "full":
         return
