@@ -98,12 +98,12 @@ def silu(x):
 
 
 def softplus(x, beta=1.0, threshold=20.0) -> Tensor:
-    """Return ln(1 + exp(βx)) / β, a smooth form of max(x, 0).
+    """Return the softplus function of x, ln(1 + exp(βx)) / β, a smooth form of max(x, 0).
 
     Args:
         x           numbers [...]
         beta        β, where a larger β gives a sharper bend at 0
-        threshold   the result is x where βx exceeds this number
+        threshold   number above which βx gives the result x
     """
     x = as_float(x)
     y = activations.softplus(beta * x) / beta
@@ -148,7 +148,7 @@ def logsumexp(x, axis=-1, keepdims=False):
     Args:
         x          array [...]
         axis       axis of the sum
-        keepdims   True: the axis stays, with length 1
+        keepdims   True: keep the axis with length 1
     """
     x = as_float(x)
     top = np.max(x.data, axis=axis, keepdims=True, initial=-np.inf)
@@ -160,11 +160,11 @@ def logsumexp(x, axis=-1, keepdims=False):
 
 @with_torch_hints
 def dropout(x, p=0.5, training=True, rng=None):
-    """Return x with random elements set to 0 and the others divided by 1 - p.
+    """Return x with random elements set to 0 and all other elements divided by 1 - p.
 
     Args:
         x          numbers [...]
-        p          probability of 0, 0 <= p <= 1
+        p          probability with which an element becomes 0, 0 <= p <= 1
         training   False: return x unchanged
         rng        seed or numpy.random.Generator, or None for the default generator, which
                    `ta.seed` sets

@@ -33,7 +33,7 @@ def scaled_dot_product_attention(
                  the mask
         causal   True: query t attends only to the keys s ≤ t, where t and s both count from 0
         scale    factor of the scores, or None for 1/√D
-        impl     which implementation to use. All give the same result and the same gradients
+        impl     which implementation to use. All of them give the same result and gradients
                  "sums"    the index sums as loops (compiled if Numba is installed)
                  "numpy"   array algebra: two matrix products and a softmax. This is the only
                            implementation that can be differentiated more than once

@@ -1,6 +1,6 @@
 """Convolution and pooling in one and two dimensions, based on sliding windows.
 
-`impl` selects the implementation. All give the same result and the same gradients:
+`impl` selects the implementation. All implementations give the same result and gradients:
 
     "sums"    the index sum of slide K03 as loops over a table of neighbours (compiled if Numba is
               installed)
@@ -103,10 +103,10 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
     padding.
 
     Args:
-        lengths       shape of x, (L,) or (H, W), whose positions are numbered row by row
+        lengths       shape of x, (L,) or (H, W). The positions are numbered row by row
         kernel_size   size of the window
         stride        distance between neighbouring outputs
-        padding       number of padded positions on both sides of x, whose index is -1
+        padding       number of padded positions on both sides of x, which have the index -1
         dilation      distance between neighbouring positions that an output reads
 
     Returns:

@@ -40,7 +40,7 @@ def _mirrored(x):
 def _from_pole(x, left):
     """Return π (x - nearest whole number), which has the same |sin| and tan as πx.
 
-    For x ≥ ½, where `_from_pole` is not needed, it returns π/2, so that sin and tan have no zero.
+    For x ≥ ½, the result is not used. It is π/2, so that sin and tan are not 0.
     """
     left = left & np.isfinite(to_array(x))
     near = np.where(left, np.rint(np.where(left, to_array(x), 0)), 0)

@@ -32,13 +32,13 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
     Args:
         x                  [..., *normalized_shape]
-        normalized_shape   sizes of the axes that are normalized, or the size of the last one
+        normalized_shape   sizes of the axes that are normalized, or the size of the last axis
         weight             [*normalized_shape], or None
         bias               [*normalized_shape], or None
         eps                ε >= 0
 
     Raises:
-        ValueError: the last axes of x have other sizes, or eps is negative
+        ValueError: the sizes of the last axes of x differ from normalized_shape, or eps is negative
 
     Source: Ba, Kiros, Hinton 2016.
     """
@@ -56,12 +56,12 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
 
     Args:
         x                  [..., *normalized_shape]
-        normalized_shape   sizes of the axes that are normalized, or the size of the last one
+        normalized_shape   sizes of the axes that are normalized, or the size of the last axis
         weight             [*normalized_shape], or None
         eps                ε >= 0, or None for the machine precision of the dtype of x
 
     Raises:
-        ValueError: the last axes of x have other sizes, or eps is negative
+        ValueError: the sizes of the last axes of x differ from normalized_shape, or eps is negative
 
     Source: Zhang, Sennrich 2019.
     """

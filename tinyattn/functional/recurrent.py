@@ -1,4 +1,4 @@
-"""Recurrent cells, applied to whole sequences or for one step, to arguments that have been checked.
+"""Recurrent cells for whole sequences or for one step, with arguments that have been checked.
 
 The cells and their formulas are in `ops/recurrent.py`.
 """
@@ -15,7 +15,7 @@ __all__ = ["GRU", "LSTM", "RELU_RNN", "RNN", "Cell", "check_lengths", "scan", "s
 def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
     """Return the next state of a cell for x [B, D]. Both states are tuples of arrays [B, H].
 
-    impl     which implementation to use. All give the same result and the same gradients
+    impl     which implementation to use. All of them give the same result and gradients
              "sums"    the index sums as loops (compiled if Numba is installed)
              "numpy"   two matrix products and array algebra
              "kernel"  two matrix products, and compiled code for the gates of a GRU or LSTM. It
@@ -39,7 +39,7 @@ def scan(
     lengths  [B] whole numbers from 0 to T. Sequence b ends after lengths[b] steps. Later steps have
              no effect, their h_t is 0, and the last state is the state at the end of the sequence
     reverse  True: go from the end of each sequence to its beginning. h_t is still at position t
-    impl     which implementation to use. All give the same result and the same gradients
+    impl     which implementation to use. All of them give the same result and gradients
              "sums"    the index sums as loops (compiled if Numba is installed)
              "numpy"   one matrix product per step. This implementation can be differentiated more
                        than once

@@ -20,7 +20,7 @@ def multinomial(input, rng=None):
         indices [...], whole numbers in [0, V)
 
     Raises:
-        ValueError: a number is negative or nan, or a row has no positive number
+        ValueError: a number is negative, nan or infinite, or a row has no positive number
     """
     p = np.asarray(to_array(input), np.float64)
     if p.ndim == 0 or not np.all(p >= 0) or not np.all(np.isfinite(p)):
