@@ -167,7 +167,7 @@ def _edge_conv_of_graph(nn, x, graph, aggr):
 
 
 class DynamicEdgeConv(Module):
-    """An EdgeConv whose neighbours are the k nearest points in the space of the features x.
+    """An EdgeConv over the k nearest neighbours in the space of the features x.
 
     A point is one of its own neighbours.
 
@@ -277,7 +277,7 @@ def _of_sums(p, q, index, aggr):
 
 
 def _check_sharpness(sharpness):
-    """Check c of exp(-c d²): below 0, the farthest neighbours would have the largest weight."""
+    """Check that c of exp(-c d²) is not negative, or the farthest points would have most weight."""
     c = np.asarray(to_array(sharpness))
     if c.size != 1 or c.dtype.kind not in "iuf" or not 0 <= c.item() < np.inf:
         raise ValueError(

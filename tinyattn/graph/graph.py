@@ -132,7 +132,7 @@ class Graph:
         return np.bincount(self.dst, minlength=self.num_nodes)
 
     def adjacency(self):
-        """Return the adjacency matrix, whose entry A[receiver, sender] is the number of edges.
+        """Return the adjacency matrix A [N, N], where A[receiver, sender] is the number of edges.
 
         This is the reverse of `from_adjacency`.
         """
@@ -218,7 +218,7 @@ def _node_ids(name, ids):
 
 
 def batch(graphs):
-    """Join several graphs into one Graph, whose `.batch` contains the index of each node's graph.
+    """Join several graphs into one Graph. Its `.batch` contains the index of each node's graph.
 
     Features are concatenated, so either all graphs or none of them must have features.
 

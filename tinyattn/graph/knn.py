@@ -27,7 +27,8 @@ def knn(x, k, batch=None, impl="auto"):
                 Neighbours are in the same cloud
         impl    which implementation to use. All results agree to the last bit
                 "sums"    every pair, one after the other
-                "numpy"   a matrix product finds candidates, whose distances are computed exactly
+                "numpy"   a matrix product finds candidates, and their distances are computed
+                          exactly
                 "kernel"  compiled code that searches for all points of a box together and skips
                           boxes that are too far away
                 "auto"    "kernel" where it is faster, otherwise "numpy"
