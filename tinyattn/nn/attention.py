@@ -234,7 +234,7 @@ class MultiheadAttention(Module):
 
 
 class SelfAttention(MultiheadAttention):
-    """Attention within one set of tokens, whose queries, keys and values are projections of x.
+    """Attention within one set of tokens x, from which queries, keys and values are computed.
 
     The parameters are the same as in `MultiheadAttention`.
 

@@ -17,7 +17,7 @@ class Identity(Module):
         pass
 
     def forward(self, x):
-        """Return x itself. Shape: x [...] → the same."""
+        """Return x unchanged. Shape: x [...] → the same."""
         return as_tensor(x)
 
 

@@ -59,7 +59,7 @@ class _Convolution(Module):
         """Apply the layer. Shape: x [B, in_channels, ...] → [B, out_channels, ...].
 
         Raises:
-            ValueError: x has another number of channels, or fewer positions than the kernel
+            ValueError: x has a different number of channels, or fewer positions than the kernel
         """
         options = self.stride, self.padding, self.dilation, self.groups, self.impl
         return type(self).convolve(x, self.weight, self.bias, *options)

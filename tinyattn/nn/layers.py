@@ -44,7 +44,7 @@ class Linear(Module):
         """Apply the layer. Shape: x [..., in_features] → [..., out_features].
 
         Raises:
-            ValueError: x has another number of features
+            ValueError: x has a different number of features
         """
         return linear(as_tensor(x), self.weight, self.bias)
 
@@ -62,7 +62,7 @@ class Embedding(Module):
     Args:
         num_embeddings   number of ids, which are 0, ..., num_embeddings - 1
         embedding_dim    number of features of a vector
-        padding_idx      id whose vector is initially zero and gets no gradient, or None
+        padding_idx      id with a vector that is initially zero and gets no gradient, or None
         rng              seed or numpy.random.Generator for the initial values
     """
 
@@ -99,7 +99,7 @@ class MLP(Module):
 
     Args:
         sizes        number of features before the first layer and after each layer
-        activation   class of the nonlinearity, or a function that makes one
+        activation   class of the nonlinearity, or a function that returns a nonlinearity
         bias         False: the linear layers have no bias
         rng          seed or numpy.random.Generator for the initial values
 
@@ -126,7 +126,7 @@ class MLP(Module):
         """Apply all layers. Shape: x [..., sizes[0]] → [..., sizes[-1]].
 
         Raises:
-            ValueError: x has another number of features
+            ValueError: x has a different number of features
         """
         return self.layers(x)
 
@@ -157,7 +157,7 @@ class Dropout(Module):
     layer does nothing.
 
     Args:
-        p     probability of 0, 0 <= p <= 1
+        p     probability with which a number becomes 0, 0 <= p <= 1
         rng   seed or numpy.random.Generator for the dropped numbers, or None for the default
               generator, which `ta.seed` sets
 

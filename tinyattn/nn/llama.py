@@ -118,7 +118,7 @@ class SwiGLU(Module):
         """Apply the network. Shape: x [..., d_model] → [..., d_model].
 
         Raises:
-            ValueError: x has another number of features
+            ValueError: x has a different number of features
         """
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 

@@ -1,4 +1,4 @@
-"""The base class `Module`, whose attributes hold parameters, buffers and other modules.
+"""The base class `Module`, with attributes that hold parameters, buffers and other modules.
 
 Unlike in PyTorch, a module need not register its parts. Every attribute that is a `Parameter`, a
 `Buffer` or a `Module` belongs to it. Names are the attribute names joined by dots, as in PyTorch.
@@ -323,7 +323,7 @@ def _refuse_container(module, name, value):
 
 
 def _keep_kind(module, name, value):
-    """Refuse a value, other than None, that would silently replace a parameter or buffer."""
+    """Raise for a value, other than None, that would silently replace a parameter or buffer."""
     old = vars(module).get(name)
     kind = next((k for k in SAVED_KINDS if isinstance(old, k)), None)
     if kind is not None and value is not None and not isinstance(value, kind):

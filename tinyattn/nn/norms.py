@@ -30,7 +30,7 @@ class LayerNorm(Module):
     The mean and the variance are computed over the last axes. Source: Ba, Kiros, Hinton 2016.
 
     Args:
-        normalized_shape     sizes of the axes that are normalized, or the size of the last one
+        normalized_shape     sizes of the axes that are normalized, or the size of the last axis
         eps                  ε, which keeps the divisor away from 0
         elementwise_affine   False: there is neither weight nor bias
         bias                 False: there is no bias
@@ -47,7 +47,7 @@ class LayerNorm(Module):
         """Apply the layer. Shape: x [..., *normalized_shape] → the same.
 
         Raises:
-            ValueError: the last axes of x have other sizes
+            ValueError: the sizes of the last axes of x differ from normalized_shape
         """
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
@@ -61,7 +61,7 @@ class RMSNorm(Module):
     Source: Zhang, Sennrich 2019.
 
     Args:
-        normalized_shape     sizes of the axes that are normalized, or the size of the last one
+        normalized_shape     sizes of the axes that are normalized, or the size of the last axis
         eps                  ε, or None for the machine precision of the dtype of x
         elementwise_affine   False: there is no weight
     """
@@ -76,7 +76,7 @@ class RMSNorm(Module):
         """Apply the layer. Shape: x [..., *normalized_shape] → the same.
 
         Raises:
-            ValueError: the last axes of x have other sizes
+            ValueError: the sizes of the last axes of x differ from normalized_shape
         """
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
@@ -117,7 +117,7 @@ class BatchNorm1d(Module):
         """Apply the layer. Shape: x [B, C] or [B, C, L] → the same.
 
         Raises:
-            ValueError: x has another shape or, in training, a single number for each feature
+            ValueError: x has a different shape or, in training, a single number for each feature
         """
         x = as_tensor(x)
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
@@ -162,7 +162,7 @@ class BatchNorm2d(BatchNorm1d):
         """Apply the layer. Shape: x [B, C, H, W] → the same.
 
         Raises:
-            ValueError: x has another shape
+            ValueError: x has a different shape
         """
         x = as_tensor(x)
         if x.ndim != 4 or x.shape[1] != self.num_features:
@@ -203,7 +203,7 @@ class GroupNorm(Module):
         """Apply the layer. Shape: x [B, C, ...] → the same.
 
         Raises:
-            ValueError: x has another number of channels
+            ValueError: x has a different number of channels
         """
         x = as_tensor(x)
         B, C, *places = x.shape if x.ndim > 1 else (0, -1)

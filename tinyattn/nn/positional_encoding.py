@@ -57,7 +57,7 @@ class PositionalEncoding(Module):
             positions   their positions [T] or [B, T], or None for 0, ..., T-1
 
         Raises:
-            ValueError: x has another number of features, or a position is not below max_len
+            ValueError: x has a different number of features, or a position is not below max_len
         """
         max_len, d_model = self.p.shape
         x = as_tensor(x)
@@ -207,7 +207,7 @@ class RotaryEmbedding(Module):
             positions   their positions [T], or [B, T] for x [B, ..., T, d], or None for 0, ..., T-1
 
         Raises:
-            ValueError: x has another number of features, or a position is negative
+            ValueError: x has a different number of features, or a position is negative
         """
         x = as_tensor(x)
         if x.shape[-1] != self.d:

@@ -23,7 +23,7 @@ def tree(module, indent=0):
 
 
 class Summary:
-    """A table of layers with their output shapes and their own numbers of parameters.
+    """A table of layers with their output shapes and numbers of parameters.
 
     The shapes are recorded in one call of the module without gradients.
 

@@ -7,7 +7,7 @@ def check_sizes(layer, least=1, **sizes):
     """Raise ValueError unless each of `sizes` is a whole number of at least `least`, or a tuple.
 
     Args:
-        layer   module whose sizes are checked. The error contains its name
+        layer   module to which the sizes belong. The error contains its name
         least   smallest number that is allowed
         sizes   name=value. None is allowed, because a layer then uses its default
 
