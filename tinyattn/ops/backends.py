@@ -163,7 +163,7 @@ _numba = None  # whether Numba is installed, or None if not known yet
 def have_numba(name):
     """Return whether kernels can run.
 
-    The first call imports Numba. If it is not installed, a warning says that `name` runs without
+    The first call imports Numba. If it is not installed, a warning states that `name` runs without
     it.
     """
     global _numba

@@ -278,7 +278,7 @@ def unique(
 
 @implements(np.convolve)
 def convolve(a, v, mode="full"):
-    """Convolve two vectors, yₖ = Σᵢ aᵢ vₖ₋ᵢ.
+    """Return the convolution of two vectors, yₖ = Σᵢ aᵢ vₖ₋ᵢ.
 
     `mode` is "full", "same" (the middle part) or "valid" (only full overlap).
     """
@@ -294,7 +294,7 @@ def convolve(a, v, mode="full"):
 
 @implements(np.correlate)
 def correlate(a, v, mode="valid"):
-    """Correlate two vectors, yₖ = Σᵢ aᵢ₊ₖ vᵢ."""
+    """Return the correlation of two vectors, yₖ = Σᵢ aᵢ₊ₖ vᵢ."""
     if len(v) > len(a):
         return np.flip(correlate(v, a, mode))
     return convolve(a, np.flip(v), mode)

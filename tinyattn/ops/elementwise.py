@@ -1,4 +1,4 @@
-"""Elementwise operations, whose operands may have different shapes and then broadcast.
+"""Elementwise operations. Operands of different shapes broadcast.
 
 In the rules, g = dL/dy is the incoming gradient, and each function returns g · dy/dx. Where an
 operand was broadcast, the engine sums over the copies, so the rules never mention it. At a kink

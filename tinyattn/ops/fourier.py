@@ -69,7 +69,7 @@ _rfft.defvjp(_rfft_rule)
 
 @primitive
 def _irfft(x, n, axis, norm):
-    """Return the real numbers whose transform is x, given as pairs of one half."""
+    """Return the real numbers with the transform x, of which one half is given as pairs."""
     return np.fft.irfft(_complex(x), n, axis, norm).astype(x.dtype)
 
 
@@ -242,7 +242,7 @@ def rfft(a, n=None, axis=-1, norm=None):
 
 @implements(np.fft.irfft)
 def irfft(a, n=None, axis=-1, norm=None):
-    """Return the n real numbers whose `rfft` is a, with n = 2 (length - 1) by default."""
+    """Return the inverse of `rfft`, n real numbers with n = 2 (length - 1) by default."""
     pair, ndim = _as_pair(a)
     n = _checked("irfft", 2 * (pair.shape[axis % ndim] - 1) if n is None else n, norm)
     return _irfft(pair, n, axis % ndim, norm)

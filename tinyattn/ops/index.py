@@ -1,7 +1,7 @@
 """Selecting elements by an index, and the reverse, adding elements at the positions of an index.
 
-`getitem` and `scatter_add` are each other's derivative rule. If an index names an element several
-times, the element receives the sum of all incoming values, never only the last.
+`getitem` and `scatter_add` are each other's derivative rule. If an element occurs in an index
+several times, it receives the sum of all incoming values and not only the last value.
 """
 
 import math

@@ -57,9 +57,9 @@ radius.implement("kernel", lambda x, offsets, r2: fast.radius.radius(x, offsets,
 def _rough_distances(x, offsets):
     """Yield |x_i|² + |x_j|² - 2 x_i·x_j in blocks, with twice the largest rounding error.
 
-    Where x_i and x_j are close, large numbers cancel and few digits remain correct. Fewest digits
-    are lost for points around 0. Yields (first row of the cloud, rows of the block, distances,
-    margin).
+    Where x_i and x_j are close, large numbers cancel and few digits remain correct. The loss is
+    smallest for points around 0, so the mean is subtracted first. The function yields (first row of
+    the cloud, rows of the block, distances, margin).
     """
     for a, b in zip(offsets[:-1], offsets[1:], strict=True):
         if b == a:

@@ -1,4 +1,4 @@
-"""Matrices whose numbers have few bits, and a product that never unpacks the matrix.
+"""Matrices of numbers with few bits, and a product that never unpacks the matrix.
 
 32 neighbouring numbers in a row form a block, which shares a scale. Reading the weights takes most
 of the time that a language model needs to generate a token, so with a matrix in blocks of 4 bits it

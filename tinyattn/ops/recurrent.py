@@ -3,8 +3,8 @@
 All cells have the same form. For each gate, a part from the input and a part from the previous
 state are added, and the cell computes the next state from these sums.
 
-    p_t = W_ih x_t + b_ih        the input's part: needs no state, one product for all t
-    q_t = W_hh h_{t-1} + b_hh    the state's part: one product per step
+    p_t = W_ih x_t + b_ih        part from the input, one product for all t
+    q_t = W_hh h_{t-1} + b_hh    part from the state, one product per step
     next state = step(p_t, q_t, state)
 
 `scan` runs a cell over sequences, and `step` is one step. Letters: B sequences, T steps, D features
@@ -99,7 +99,7 @@ LSTM = Cell("LSTM", 3, 4, 2, lstm_step)
 def scan(x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
     """Return the states h_t of all steps [B, T, H], and the last state, a tuple of [B, H].
 
-    x [B, T, D], lengths [B] or None. The operation has a name for each kind of cell.
+    x [B, T, D], lengths [B] or None. The operation has a different name for each kind of cell.
     """
     B, T, _ = x.shape
     ps, ys = _steps(linear(x, w_ih, b_ih)), [None] * T

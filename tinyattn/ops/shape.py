@@ -1,4 +1,4 @@
-"""Operations that move elements without changing them, and whose rules move the gradient back."""
+"""Operations that move elements without changing them. Their rules move the gradient back."""
 
 import builtins
 from itertools import accumulate, pairwise
@@ -12,7 +12,7 @@ from tinyattn.ops.elementwise import where
 from tinyattn.ops.index import getitem, scatter_add
 from tinyattn.ops.reduce import axes_of
 
-# ---------------------------------------------------------------- another shape, another order
+# ---------------------------------------------------------------- shapes and orders
 
 
 @implements(np.reshape)
@@ -125,7 +125,7 @@ roll.defvjp(lambda g, y, x, shift, axis=None: np.roll(g, np.negative(shift), axi
 @implements(np.astype)
 @primitive
 def astype(x, dtype):
-    """Return the same numbers in another dtype. The gradient has the dtype of x."""
+    """Return the same numbers in a different dtype. The gradient has the dtype of x."""
     return np.astype(x, dtype)
 
 
