@@ -21,7 +21,7 @@ class SGD(Optimizer):
         θ ← θ - η (g + μ b)                               with nesterov
 
     Args:
-        params         parameters, or groups of them as in `Optimizer`
+        params         parameters, or groups of parameters as in `Optimizer`
         lr             learning rate η
         momentum       momentum μ, where 0 means no momentum
         dampening      fraction of the gradient that is not added to b
@@ -64,16 +64,16 @@ class SGD(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """RMSprop, whose steps are divided by a running root mean square of the gradient.
+    """RMSprop, which divides the gradient by its running root mean square.
 
         v ← α v + (1-α) g²,   θ ← θ - η g / (√v + ε)
         m ← α m + (1-α) g,    √(v - m²) instead of √v        with centered
         b ← μ b + g / (√v + ε),   θ ← θ - η b                with momentum μ
 
     Args:
-        params         parameters, or groups of them as in `Optimizer`
+        params         parameters, or groups of parameters as in `Optimizer`
         lr             learning rate η
-        alpha          α, the weight of the old mean square in the new one
+        alpha          α, the weight of the old mean square in the new mean square
         eps            ε, which keeps the divisor away from 0
         weight_decay   λ, where λ θ is added to the gradient
         momentum       momentum μ, where 0 means no momentum
@@ -127,9 +127,9 @@ class Adam(Optimizer):
     steps.
 
     Args:
-        params         parameters, or groups of them as in `Optimizer`
+        params         parameters, or groups of parameters as in `Optimizer`
         lr             learning rate η
-        betas          (β₁, β₂), the weights of the old m and v in the new ones
+        betas          (β₁, β₂), the weights of the old values of m and v in the new values
         eps            ε, which keeps the divisor away from 0
         weight_decay   λ, where λ θ is added to the gradient
 
@@ -223,9 +223,9 @@ class AdamW(Adam):
     """Adam with weight decay that is applied to θ directly, θ ← θ - η λ θ, before the step.
 
     Args:
-        params         parameters, or groups of them as in `Optimizer`
+        params         parameters, or groups of parameters as in `Optimizer`
         lr             learning rate η
-        betas          (β₁, β₂), the weights of the old m and v in the new ones
+        betas          (β₁, β₂), the weights of the old values of m and v in the new values
         eps            ε, which keeps the divisor away from 0
         weight_decay   λ, the strength of the decay
 

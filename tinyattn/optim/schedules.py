@@ -18,7 +18,7 @@ class Schedule:
     replaces the first one, it starts from the same rate. `optimizer.lr = ...` sets both rates.
 
     Args:
-        optimizer   optimizer whose learning rate is set
+        optimizer   optimizer that gets the learning rate
 
     Raises:
         TypeError: `optimizer` is not an optimizer
@@ -60,7 +60,7 @@ class WarmupLR(Schedule):
     After these steps, the rate is constant.
 
     Args:
-        optimizer   optimizer whose learning rate is set
+        optimizer   optimizer that gets the learning rate
         warmup      number of steps, at least 1
     """
 
@@ -80,7 +80,7 @@ class CosineLR(Schedule):
         η = η_min + (η₀ - η_min)(1 + cos(π t / T_max)) / 2
 
     Args:
-        optimizer   optimizer whose learning rate is set
+        optimizer   optimizer that gets the learning rate
         T_max       number of steps after which η is η_min
         eta_min     η_min, the smallest learning rate
 
@@ -106,7 +106,7 @@ class WarmupCosineLR(Schedule):
         η = η_min + (η₀ - η_min)(1 + cos(π (t - warmup) / (T_max - warmup))) / 2      up to T_max
 
     Args:
-        optimizer   optimizer whose learning rate is set
+        optimizer   optimizer that gets the learning rate
         warmup      number of steps in which the rate grows
         T_max       total number of steps, after which η stays at η_min
         eta_min     η_min, the smallest learning rate
@@ -135,7 +135,7 @@ class NoamLR(Schedule):
     Here t counts from 1. The rate grows linearly and then falls in proportion to 1/√t.
 
     Args:
-        optimizer   optimizer whose learning rate is set
+        optimizer   optimizer that gets the learning rate
         d_model     number of features of the model
         warmup      number of steps in which the rate grows
 
@@ -159,7 +159,7 @@ class StepLR(Schedule):
         η = η₀ γ^⌊t / step_size⌋
 
     Args:
-        optimizer   optimizer whose learning rate is set
+        optimizer   optimizer that gets the learning rate
         step_size   number of steps between two changes
         gamma       factor γ > 0 after every `step_size` steps
     """
@@ -179,7 +179,7 @@ class LambdaLR(Schedule):
     """A learning rate that is multiplied by a function of the step, η = η₀ f(t).
 
     Args:
-        optimizer   optimizer whose learning rate is set
+        optimizer   optimizer that gets the learning rate
         lr_lambda   f, a function of the step t = 0, 1, 2, …
     """
 
