@@ -26,10 +26,10 @@ class CannotCompile(ValueError):
 
 
 def compile(model):
-    """Return a copy of a model whose layers are compiled where possible.
+    """Return a copy of a model in which layers are compiled where possible.
 
     Args:
-        model   the model, whose parameters are shared and not copied
+        model   the model. Its parameters are shared and not copied
 
     Raises:
         CannotCompile: a layer is an instance of a subclass, has a replaced method, or is watched,

@@ -1,4 +1,4 @@
-"""Layers for generation and not for training, whose weights stay in blocks of few bits.
+"""Layers for generation and not for training, with weights that stay in blocks of few bits.
 
 The weights have no gradient and cannot be trained, but the inputs have a gradient, as in every
 layer.
@@ -13,7 +13,7 @@ from tinyattn.ops.quantized import QuantizedMatrix, quantized_linear
 
 
 class _InBlocks(Module):
-    """A layer that keeps a matrix in blocks, whose bytes are a buffer in the format `kind`."""
+    """A layer that keeps a matrix in blocks, as a buffer of bytes in the format `kind`."""
 
     def __init__(self, blocks):
         if not isinstance(blocks, QuantizedMatrix):
@@ -34,7 +34,7 @@ class _InBlocks(Module):
 
 
 class QuantizedLinear(_InBlocks):
-    """A linear layer without a bias, y = x Wᵀ, whose W [out, in] stays quantized.
+    """A linear layer y = x Wᵀ without a bias and with a quantized weight W [out, in].
 
     Args:
         blocks   a `QuantizedMatrix`
@@ -54,7 +54,7 @@ class QuantizedLinear(_InBlocks):
 
 
 class QuantizedEmbedding(_InBlocks):
-    """An embedding, y = W[ids], whose W [rows, features] stays quantized.
+    """An embedding y = W[ids] with a quantized weight W [rows, features].
 
     Args:
         blocks   a `QuantizedMatrix`
