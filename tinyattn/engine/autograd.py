@@ -69,7 +69,7 @@ class Tensor(TensorMethods):
                        gradient, which is stored in _grad
         _operation     the operation that computed the tensor, or None for a leaf
         _inputs        the inputs of the operation as Tensors, with None for inputs that are not
-                       Tensors. It is () for a leaf, and None for a result whose graph was freed
+                       Tensors. It is () for a leaf, and None if the graph of a result was freed
         _values        the inputs as plain values, and ...
         _options       ... the keyword arguments, with which the rule is called
         _created       time of its creation, or 0 for a leaf. Inputs are older than outputs
@@ -157,7 +157,7 @@ class Tensor(TensorMethods):
         self._shared_version()[0] = _clock()
 
     def _shared_version(self):
-        """The list `_version`, ready to be shared with a view."""
+        """The list `_version`, which a view can share."""
         if self._version is NEVER_WRITTEN:
             self._version = [0]
         return self._version
@@ -280,8 +280,8 @@ def is_grad_enabled() -> bool:
 class Operation:
     """The engine's description of a primitive, with its name and its derivative rules.
 
-    rules        one function per input: (g, y, *inputs) -> gradient of that input
-    joint        or one function for all: (g, y, *inputs) -> gradients of all inputs
+    rules        one function for each input, (g, y, *inputs) -> gradient of this input
+    joint        or one function for all inputs, (g, y, *inputs) -> gradients of all inputs
     parameters   parameters of the function, as inspect.Parameter, or None if its rules are not
                  checked
     elementwise  whether element i of a gradient depends only on element i of g, see `invalid.py`
@@ -318,10 +318,10 @@ class Primitive(Protocol):
     def __get__(self, instance, owner) -> Callable[..., Tensor]: ...  # as a method: x + y
 
     def defvjp(self, *rules) -> None:
-        """Set the derivative rules, one for each input: (g, y, *inputs) -> its gradient."""
+        """Set the derivative rules, one for each input, (g, y, *inputs) -> its gradient."""
 
     def defvjp_joint(self, rule) -> None:
-        """Set one rule for all inputs: (g, y, *inputs) -> a list of their gradients."""
+        """Set one rule for all inputs, (g, y, *inputs) -> list of the gradients of all inputs."""
 
 
 def primitive(f) -> Primitive:
@@ -408,7 +408,8 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
 
     Every result is younger than its inputs. Going through the graph from the youngest to the oldest
     result therefore reaches each tensor after everything that was computed from it, when its
-    gradient is complete. There is no recursion, so a chain may be as long as memory allows.
+    gradient is complete. The function does not use recursion, so a chain may be as long as memory
+    allows.
 
         for t in results:                                     # youngest first
             g = grads.pop(t)                                  # dL/dt
@@ -460,7 +461,7 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                             owned.add(x)
             if not (create_graph or retain_graph):
                 t._inputs = t._values = t._options = None
-    if targets is not None:  # a target may have been reached only through another one
+    if targets is not None:  # a target may have been reached only through another target
         grads = {x: g for x, g in grads.items() if g is not None}
     return grads
 

@@ -1,4 +1,4 @@
-"""The rules for the dtype of an array in a Tensor."""
+"""Rules for the dtype of a Tensor."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def reject_foreign_tensor(x):
 
 
 def array_of(data, dtype=None, requires_grad=False):
-    """Return a new array. Python floats, and integers that require a gradient, become float32."""
+    """Return a new array. Python floats and integers that require a gradient become float32."""
     if data is None:
         raise TypeError(
             "Tensor: expected numbers or booleans, got None. Did you forget the `return` of the "

@@ -69,7 +69,7 @@ def empty_pooled(shape, dtype):
 
 
 def aligned(n, dtype):
-    """Return an array of n numbers whose memory begins at a cache line."""
+    """Return an array of n numbers that begins at a cache line in memory."""
     size = n * np.dtype(dtype).itemsize
     memory = np.empty(size + LINE, np.uint8)
     return memory[-memory.ctypes.data % LINE :][:size].view(dtype)

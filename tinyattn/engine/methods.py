@@ -47,7 +47,7 @@ def _unary(function):
 
 
 def _equality(function, on_data):
-    """Return the method == or !=, which gives the array to objects such as pytest.approx."""
+    """Return the method == or !=, which passes the plain array to objects such as pytest.approx."""
 
     def method(self, other) -> Tensor:
         if getattr(other, "__array_ufunc__", function) is None:

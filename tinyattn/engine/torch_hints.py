@@ -495,7 +495,7 @@ def _plain(name):
 def explain(error, f, made=None):
     """Raise the error again with a hint if it reports an unknown keyword argument of f.
 
-    `made` is the object whose constructor f is, which may belong to a base class.
+    If f is the constructor of an object, `made` is this object. f may belong to a base class.
     """
     start = f"{f.__qualname__}() got an unexpected keyword argument '"
     message = str(error)

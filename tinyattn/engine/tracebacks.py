@@ -42,10 +42,10 @@ OF_PYTHON = (
 
 
 def shortened(tb):
-    """Return (traceback without the frames of the library, number of frames that are left out).
+    """Return (traceback without the frames of the library, number of omitted frames).
 
-    Successive frames that belong to libraries are left out when one of them is ours. If no other
-    frame would remain, nothing is left out.
+    Successive frames of libraries are omitted if one of them belongs to tinyattn. If no other frame
+    would remain, nothing is omitted.
     """
     frames = []
     while tb is not None:
@@ -130,7 +130,7 @@ def _hint(error, message, line, notebook):
 
 
 def print_shortened(kind, error, tb):
-    """`sys.excepthook` in plain Python: print an error without the frames of the library."""
+    """Print an error without the frames of the library, as `sys.excepthook` in plain Python."""
     add_hint(error, tb)
     chain = _shorten_all(error)
     hidden = sum(n for _, _, n in chain)

@@ -41,7 +41,7 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Return the function x -> (f(x), df/dx), which computes a value and its derivative.
 
     Args:
-        f        function whose result is a single number
+        f        function with a scalar result
         argnum   index of the argument that is differentiated, or a tuple of indices, as in `grad`
     """
     _check_function("grad", f)
@@ -96,7 +96,7 @@ def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Return the function x -> H, which computes the Hessian H[i, j] = d²f / dx[i] dx[j].
 
     Args:
-        f        function whose result is a single number
+        f        function with a scalar result
         argnum   index of the argument that is differentiated, or a tuple of indices, as in `grad`
     """
     return jacobian(grad(f, argnum), argnum)
@@ -151,16 +151,16 @@ def _stand_in(x):
 _stand_in.defvjp(lambda g, y, x: g)
 
 
-_active = set()  # the stand-ins of the derivatives whose function is running
+_active = set()  # the proxies of all derivatives that are running their function
 
 
 def _trace(f, argnum, args, kwargs):
-    """Run f on stand-ins for its arguments: (result, stand-ins, return Tensors, record again).
+    """Run f on proxy tensors, and return (result, proxies, return Tensors, record again).
 
-    A stand-in is connected to its tensor, so an outer derivative can follow the graph. The
-    gradients are recorded as well if they may be differentiated in turn. This is so if f is being
-    differentiated from outside (its result then depends on a stand-in of that derivative), or if f
-    depends on tensors that require a gradient, such as the weights of a model.
+    A proxy replaces an argument and is connected to it, so an outer derivative can follow the
+    graph. The gradients are recorded as well if they may be differentiated again. This is the case
+    if f is part of an outer derivative (then its result depends on a proxy of that derivative), or
+    if f depends on tensors that require a gradient, such as the weights of a model.
     """
     args, xs, as_tensor = list(args), [], False
     chosen = _chosen(argnum, len(args))
@@ -173,7 +173,7 @@ def _trace(f, argnum, args, kwargs):
             x = outside if outside is not None else Tensor(x, requires_grad=True)
             args[i] = _stand_in(x)
             xs.append(args[i])
-            x.requires_grad = outside is not None  # only the stand-in receives a gradient
+            x.requires_grad = outside is not None  # only the proxy receives a gradient
         _active.update(xs)
         try:
             y = f(*args, **kwargs)
@@ -216,7 +216,7 @@ def _chosen(argnum, n):
 
 
 def _vjp(y, gradient, xs, again, retain_graph=False):
-    """Return gradients of y for the stand-ins xs as Tensors, with zeros where y is independent."""
+    """Return gradients of y for the proxies xs as Tensors, with zeros where y is independent."""
     found, targets = {}, set(xs)
     if y.requires_grad and again:
         try:
