@@ -213,7 +213,7 @@ def _read(path):
 
 
 def _missing(path):
-    """Return the message for a file that does not exist, with a file whose name is similar."""
+    """Return the message for a file that does not exist, with the name of a similar file."""
     if not path.parent.is_dir():
         return f"load: there is no folder {path.parent.absolute()}, so there is no file {path.name}"
     there = {p.name: p.name for p in path.parent.iterdir() if p.is_file()}
@@ -328,8 +328,8 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
         path        the file
         module      the module
         optimizer   its optimizer
-        step        number of the step, which `load_checkpoint` returns
-        rng         your own numpy.random.Generator, or None
+        step        number of the current step, which `load_checkpoint` returns
+        rng         your numpy.random.Generator, or None
 
     Raises:
         TypeError: `module` is not a module, or `optimizer` is not an optimizer
@@ -365,7 +365,7 @@ def load_checkpoint(path, module, optimizer, rng=None):
         path        the file
         module      a module of the same class and sizes as the saved one
         optimizer   an optimizer of this module, of the same class as the saved one
-        rng         your own numpy.random.Generator, whose state is restored, or None
+        rng         your numpy.random.Generator, which gets its saved state, or None
 
     Raises:
         ValueError: the file is broken or not a checkpoint

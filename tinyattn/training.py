@@ -54,8 +54,8 @@ def fit(
         optimizer    an optimizer of the model's parameters
         train        arrays (x, y, ...) with the examples on the first axis, or an iterable over
                      batches, such as data.batches or a list
-        valid        held-out data in the same form as `train`, whose loss is measured after each
-                     epoch
+        valid        held-out data in the same form as `train`, on which the loss is measured after
+                     each epoch
         epochs       number of passes over the training data
         batch_size   number of examples in a batch, if `train` contains arrays
         metric       metric(model, *batch) -> number, which is also measured on `valid`, such as
@@ -64,8 +64,7 @@ def fit(
                      the weights of the best epoch are restored
         clip         largest norm of all gradients together. Larger gradients are scaled down to
                      this norm
-        schedule     learning-rate schedule, whose `step()` is called after each step of the
-                     optimizer
+        schedule     learning-rate schedule. Its `step()` is called after each step of the optimizer
         rng          seed or numpy.random.Generator for the order of the examples
         label        text at the beginning of the printed line
         quiet        True: print nothing
@@ -252,8 +251,9 @@ class History:
         valid           held-out loss after each epoch
         metric          held-out metric after each epoch
         steps           loss of every step
-        best            epoch whose weights were restored if patience was given, counted from 1
-        stopped_early   whether patience ended the training
+        best            epoch from which the weights were restored if patience was given, counted
+                        from 1
+        stopped_early   whether the training ended early because of patience
         metric_name     name of the metric
     """
 
@@ -357,7 +357,7 @@ class _Mean:
 
 
 def _batches(name, examples, **options):
-    """Turn arrays into batches. An iterable over batches stays unchanged."""
+    """Turn arrays into batches. An iterable over batches is returned unchanged."""
     if isinstance(examples, np.ndarray | Tensor):
         examples = (examples,)
     if isinstance(examples, tuple) and all([hasattr(a, "shape") for a in examples]):
