@@ -50,16 +50,17 @@ OTHERS = {
 
 
 def save(path, tensors, metadata=None):
-    """Write arrays to a safetensors file, whole or not at all.
+    """Write arrays to a safetensors file, either completely or not at all.
 
-    The file is written under another name in the same folder and then renamed in one step, so a
-    crash or a full disk leaves an existing file unchanged. The new file keeps its permissions, and
-    a symbolic link remains a link. To save the state of a training, use `save_checkpoint`.
+    The file is first written under a temporary name in the same folder and then renamed in one
+    step, so a crash or a full disk leaves an existing file unchanged. The new file keeps the
+    permissions of the old one, and a symbolic link remains a link. To save the
+    state of a training, use `save_checkpoint`.
 
     Args:
-        path       the file; a leading ~ is your home folder
+        path       path of the file, where a leading ~ means your home folder
         tensors    {name: Tensor or array}, such as module.state_dict()
-        metadata   {string: string} that is stored with the arrays, or None
+        metadata   a dictionary {string: string} that is stored with the arrays, or None
 
     Raises:
         TypeError: an entry cannot be stored
@@ -109,8 +110,8 @@ def save(path, tensors, metadata=None):
 def atomic_write(path, chunks):
     """Write bytes to a file, or leave the existing file untouched.
 
-    The bytes go to a new file in the same folder, which is then renamed in one step. So a reader
-    sees the old file or the new one, never a part of it.
+    The bytes go to a new file in the same folder, which is then renamed in one step. A program that
+    reads the file therefore gets the old file or the new one, but never a part of it.
 
     Args:
         path     the file
@@ -166,12 +167,12 @@ def _mode(path):
 
 @torch_hints.with_torch_hints
 def load(path):
-    """Return {name: array} of a safetensors file.
+    """Return the arrays of a safetensors file as {name: array}.
 
     Numbers in bfloat16 are returned as float32, which holds them exactly.
 
     Args:
-        path   the file; a leading ~ is your home folder
+        path   path of the file, where a leading ~ means your home folder
 
     Raises:
         ValueError: the file is broken
@@ -212,7 +213,7 @@ def _read(path):
 
 
 def _missing(path):
-    """Return the message for a file that does not exist, with a file whose name is similar."""
+    """Return the message for a file that does not exist, with the name of a similar file."""
     if not path.parent.is_dir():
         return f"load: there is no folder {path.parent.absolute()}, so there is no file {path.name}"
     there = {p.name: p.name for p in path.parent.iterdir() if p.is_file()}
@@ -315,23 +316,23 @@ def _broken(path, why):
 
 @torch_hints.with_torch_hints
 def save_checkpoint(path, module, optimizer, step=0, rng=None):
-    """Save everything that training needs to continue from here.
+    """Save everything that is needed to continue a training later.
 
     The checkpoint contains the weights and buffers of the module, the optimizer's state, the step,
-    and the states of the random generators: the default one (`ta.seed`), which dropout and
-    data.batches use if no rng= is passed, the generators that were passed to layers, and `rng`. It
-    does not contain other generators, the step_count of a schedule, or the class and sizes of the
-    module.
+    and the states of the random generators. These are the default generator (`ta.seed`), which
+    dropout and data.batches use if no rng= is passed, the generators that were passed to layers,
+    and `rng`. The checkpoint does not contain other generators, the step_count of a schedule, or
+    the class and sizes of the module.
 
     Args:
         path        the file
         module      the module
         optimizer   its optimizer
-        step        number of the step, which `load_checkpoint` returns
-        rng         your own numpy.random.Generator, or None
+        step        number of the current step, which `load_checkpoint` returns
+        rng         your numpy.random.Generator, or None
 
     Raises:
-        TypeError: `module` or `optimizer` is another object
+        TypeError: `module` is not a module, or `optimizer` is not an optimizer
         OSError: `path` is not a regular file, or cannot be written
     """
     _check_order("save_checkpoint", module, optimizer)
@@ -356,20 +357,20 @@ def _check_order(name, module, optimizer):
 
 @torch_hints.with_torch_hints
 def load_checkpoint(path, module, optimizer, rng=None):
-    """Restore everything that `save_checkpoint` kept, and return the step.
+    """Restore everything that `save_checkpoint` saved, and return the step.
 
-    If anything does not fit, nothing is changed.
+    If the file does not fit the module or the optimizer, nothing is changed.
 
     Args:
         path        the file
         module      a module of the same class and sizes as the saved one
         optimizer   an optimizer of this module, of the same class as the saved one
-        rng         your own numpy.random.Generator, whose state is restored, or None
+        rng         your numpy.random.Generator, which gets its saved state, or None
 
     Raises:
         ValueError: the file is broken or not a checkpoint
-        KeyError: the file belongs to another module or optimizer
-        TypeError: `module` or `optimizer` is another object
+        KeyError: the file was saved for a different module or optimizer
+        TypeError: `module` is not a module, or `optimizer` is not an optimizer
     """
     _check_order("load_checkpoint", module, optimizer)
     tensors, metadata = _read(path)

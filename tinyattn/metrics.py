@@ -1,4 +1,4 @@
-"""The quality of a two-class score: ROC curve, the area under it, background rejection.
+"""Metrics for two-class scores: the ROC curve, the area under this curve, background rejection.
 
 scores [N] are larger where the signal is more likely, and labels [N] are 1 (signal) or 0
 (background).
@@ -18,7 +18,7 @@ class Rejection(NamedTuple):
 
     Attributes:
         value    1/ε_B
-        error    its standard error
+        error    standard error of 1/ε_B
         passed   number of background events that passed
     """
 
@@ -30,7 +30,7 @@ class Rejection(NamedTuple):
 def roc_curve(scores, labels):
     """Return the efficiencies (ε_S, ε_B) for every threshold, from (0, 0) to (1, 1), each [T].
 
-    Events with equal scores pass together, so they are one step of the curve.
+    Events with equal scores pass the same thresholds, so they form one step of the curve.
 
     Args:
         scores   score of each event [N], larger where signal is more likely
@@ -45,9 +45,9 @@ def roc_curve(scores, labels):
 
 
 def roc_auc(scores, labels):
-    """Return the area under the ROC curve: the probability that signal scores above background.
+    """Return the area under the ROC curve, the probability that signal scores above background.
 
-    Equal scores count half. 0.5 is chance, and 1 is perfect.
+    Pairs with equal scores count half. Random scores give 0.5, and a perfect score gives 1.
 
     Args:
         scores   score of each event [N], larger where signal is more likely
@@ -60,14 +60,14 @@ def roc_auc(scores, labels):
 def background_rejection(scores, labels, efficiency):
     """Return 1/ε_B at the threshold that lets at least a fraction of the signal pass.
 
-    With n of B background events passed, 1/ε_B = B/n, and its error is B/n · √((1 - n/B) / n),
-    which follows from the binomial distribution. For n = 0, both are infinite, because there are
-    too few background events.
+    If n of B background events pass, 1/ε_B is B/n, and its standard error is B/n · √((1 - n/B) /
+    n), which follows from the binomial distribution. For n = 0, both are infinite, because there
+    are too few background events.
 
     Args:
         scores       score of each event [N], larger where signal is more likely
         labels       1 for signal, 0 for background [N]
-        efficiency   ε_S, between 0 and 1
+        efficiency   ε_S, the fraction of the signal that passes, between 0 and 1
 
     Returns:
         a `Rejection`
@@ -85,7 +85,7 @@ def background_rejection(scores, labels, efficiency):
 
 
 def rejection(passed, total):
-    """Return the `Rejection` for counts, which may have been added up over several folds.
+    """Return the `Rejection` for counts, which may be sums over several folds.
 
     Args:
         passed   number of background events that passed

@@ -1,9 +1,9 @@
-"""The training loop: `fit` goes through the data repeatedly and lowers the loss.
+"""The training loop `fit`, which passes through the data repeatedly and lowers the loss.
 
     train, held_out = data.split(*data.digits(), rng=0)
     history = training.fit(model, loss, optim.Adam(model.parameters()), train, held_out, rng=0)
 
-The loss is a function of the model and a batch, so that you can read it next to the model:
+The loss is a function of the model and a batch, so you can define it next to the model:
 
     def loss(model, x, y):
         return F.cross_entropy(model(x), y)
@@ -50,30 +50,30 @@ def fit(
         model        the first argument of the loss. It needs `parameters()`, and with patience
                      `state_dict()` and `load_state_dict()`. If it has `train()` and `eval()`, they
                      switch its mode
-        loss         loss(model, *batch) -> Tensor, a single number: the mean over the batch
+        loss         loss(model, *batch) -> scalar Tensor, the mean over the batch
         optimizer    an optimizer of the model's parameters
         train        arrays (x, y, ...) with the examples on the first axis, or an iterable over
                      batches, such as data.batches or a list
-        valid        held-out data in the same form, whose loss is measured after each epoch
+        valid        held-out data in the same form as `train`, on which the loss is measured after
+                     each epoch
         epochs       number of passes over the training data
         batch_size   number of examples in a batch, if `train` contains arrays
         metric       metric(model, *batch) -> number, which is also measured on `valid`, such as
                      training.accuracy
         patience     number of epochs without a lower held-out loss after which training stops and
                      the weights of the best epoch are restored
-        clip         largest norm of all gradients together; larger gradients are scaled down to it
-        schedule     learning-rate schedule, whose `step()` is called after each step of the
-                     optimizer
+        clip         largest norm of all gradients together. Larger gradients are scaled down to
+                     this norm
+        schedule     learning-rate schedule. Its `step()` is called after each step of the optimizer
         rng          seed or numpy.random.Generator for the order of the examples
         label        text at the beginning of the printed line
-        quiet        True: nothing is printed
-        watch        True: warn about mistakes that would run without an error, as `check.watch`
-                     does
+        quiet        True: print nothing
+        watch        True: warn about mistakes that do not raise an error, as `check.watch` does
 
     Raises:
         FloatingPointError: the loss, or the held-out loss, is not finite
-        ValueError: a setting is outside of its range, or the optimizer or the schedule does not
-            belong to the model
+        ValueError: an argument is outside of its range, or the optimizer or the schedule does
+            not belong to the model
         TypeError: the loss is not a function of (model, x, y) that returns a Tensor with a single
             number
     """
@@ -111,9 +111,9 @@ def fit(
 
 
 def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1.0):
-    """Train for a number of steps on batches that the loss draws, and return the losses.
+    """Train for a number of steps on batches that the loss creates, and return the losses.
 
-    Use it for data that is generated during training, so that there are no epochs:
+    Use this function for data that is generated during training, without epochs:
 
         rng = np.random.default_rng(0)
         def loss(model):
@@ -126,17 +126,17 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
 
     Args:
         model          the module that is trained
-        loss           loss(model) -> Tensor, a single number
+        loss           loss(model) -> scalar Tensor
         steps          number of steps
         lr             largest learning rate
-        warmup         number of steps of growth
+        warmup         number of steps in which the learning rate grows
         weight_decay   weight decay of AdamW
         clip           largest norm of all gradients together, or None
 
     Raises:
         TypeError: the loss is not a Tensor with a single number
         FloatingPointError: the loss is not finite
-        ValueError: a setting is outside of its range
+        ValueError: an argument is outside of its range
     """
     check_range("fit_steps", 1, steps=steps, whole=True)
     check_range("fit_steps", 0, below=math.inf, lr=lr, warmup=warmup)
@@ -152,7 +152,7 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
 
 
 def _step(model, loss, optimizer, batch, clip, history):
-    """Take one step of the optimizer on one batch, and return the loss before it."""
+    """Take one step of the optimizer on one batch, and return the loss before the step."""
     optimizer.zero_grad()
     value = loss(model, *batch)
     if not isinstance(value, Tensor) or value.size != 1:
@@ -175,7 +175,7 @@ def _step(model, loss, optimizer, batch, clip, history):
 
 
 def _check_loss_and_optimizer(loss, optimizer):
-    """Raise TypeError for a loss of (prediction, target), or the name of an optimizer."""
+    """Raise TypeError for a loss of (prediction, target), or for the name of an optimizer."""
     place = getattr(loss, "__module__", "") or ""
     if place.startswith("tinyattn.functional") or place == "tinyattn.nn.losses":
         name = getattr(loss, "__name__", type(loss).__name__)
@@ -197,9 +197,7 @@ def _check_loss_and_optimizer(loss, optimizer):
 
 
 def _belongs(model, optimizer, schedule):
-    """Raise ValueError if the optimizer does not train this model, or the schedule another
-    optimizer.
-    """
+    """Raise ValueError if the optimizer does not belong to the model, or the schedule to it."""
     groups = getattr(optimizer, "param_groups", [])
     held = {id(p) for group in groups for p in group["params"]}
     if held and not any([id(p) in held for p in model.parameters()]):
@@ -231,9 +229,7 @@ class _Best:
         self.loss, self.epoch, self.weights = math.inf, None, None
 
     def waited(self, model, losses):
-        """Return how many epochs ago the loss was lowest, and keep the weights if it is lowest
-        now.
-        """
+        """Return the number of epochs since the lowest loss, and keep the best weights."""
         if losses[-1] < self.loss:
             self.loss, self.epoch = losses[-1], len(losses)
             self.weights = {name: np.array(to_array(w)) for name, w in model.state_dict().items()}
@@ -255,8 +251,9 @@ class History:
         valid           held-out loss after each epoch
         metric          held-out metric after each epoch
         steps           loss of every step
-        best            with patience, the epoch whose weights were restored, counted from 1
-        stopped_early   whether patience ended the training
+        best            epoch from which the weights were restored if patience was given, counted
+                        from 1
+        stopped_early   whether the training ended early because of patience
         metric_name     name of the metric
     """
 
@@ -306,8 +303,8 @@ def evaluate(model, f, held_out, batch_size=256):
 
     Args:
         model        the model
-        f            loss or metric f(model, *batch), the mean over the batch
-        held_out     arrays (x, y, ...), or batches
+        f            loss or metric, where f(model, *batch) is the mean over the batch
+        held_out     arrays (x, y, ...), or an iterable over batches
         batch_size   number of examples in a batch, if `held_out` contains arrays
     """
     was_training, done = getattr(model, "training", True), _Mean()
@@ -323,9 +320,9 @@ def evaluate(model, f, held_out, batch_size=256):
 
 
 def accuracy(model, x, y):
-    """Return the fraction of examples for which the right class has the largest score.
+    """Return the fraction of examples for which the correct class has the largest score.
 
-    You can use it as `metric=` of `fit`.
+    You can pass this function to `fit` as `metric=`.
 
     Args:
         model   a model that returns scores [B, C], or [B, T, C]
@@ -360,7 +357,7 @@ class _Mean:
 
 
 def _batches(name, examples, **options):
-    """Turn arrays into batches. An iterable over batches stays unchanged."""
+    """Turn arrays into batches. An iterable over batches is returned unchanged."""
     if isinstance(examples, np.ndarray | Tensor):
         examples = (examples,)
     if isinstance(examples, tuple) and all([hasattr(a, "shape") for a in examples]):

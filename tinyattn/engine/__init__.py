@@ -1,4 +1,4 @@
-"""The engine: arrays that remember how they were made, and the chain rule.
+"""The engine: arrays that remember how they were computed, and the chain rule.
 
 autograd.py     start here: `Tensor`, `primitive`, `backward_pass`
 methods.py      the operators and methods of a Tensor: x + y, x.sum()

@@ -59,9 +59,7 @@ def _fits(f, args, options):
 
 
 def _default(function, name, value):
-    """Return whether this value has the same effect on NumPy's function as leaving the argument
-    out.
-    """
+    """Return whether the value of an argument has the same effect as omitting the argument."""
     try:
         default = signature(function).parameters[name].default
     except (KeyError, TypeError, ValueError):

@@ -59,30 +59,31 @@ class Tensor(TensorMethods):
 
     Args:
         data            number, list or array
-        dtype           dtype of the array; None: the dtype of data, as in `ta.tensor`
+        dtype           dtype of the array, or None for the dtype of data, as in `ta.tensor`
         requires_grad   True: operations on the tensor are recorded, and their results require a
-                        gradient too, except under no_grad()
+                        gradient too, except in a block of no_grad()
 
     Attributes:
         data           the plain NumPy array
-        grad           dL/d(data) after `L.backward()`, and None before; only leaves have one, in
-                       _grad
-        _operation     the operation that computed it; None for a leaf
-        _inputs        the inputs of the operation as Tensors, with None for inputs that are not;
-                       () for a leaf, and None for a result whose graph was freed
+        grad           dL/d(data) after `L.backward()`, and None before. Only leaf tensors have a
+                       gradient, which is stored in _grad
+        _operation     the operation that computed the tensor, or None for a leaf
+        _inputs        the inputs of the operation as Tensors, with None for inputs that are not
+                       Tensors. It is () for a leaf, and None if the graph of a result was freed
         _values        the inputs as plain values, and ...
         _options       ... the keyword arguments, with which the rule is called
-        _created       time of its creation, or 0 for a leaf; inputs are older than outputs
+        _created       time of its creation, or 0 for a leaf. Inputs are older than outputs
         _version       [time when its values were last written to], one list for all tensors that
-                       share the same memory; NEVER_WRITTEN for a result without views or writes
+                       share the same memory, or NEVER_WRITTEN for a result without views or writes
 
     Time is counted in results and writes (`_clock`).
 
-    Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is noted, so that
-    `backward` can refuse values that have changed since a result was computed from them. Writing
-    into a plain array (`x.data[0] = v`) cannot be noticed, so do it only between two graphs. An
-    array that took part in a computation must not be changed before backward (`ta.tensor` copies
-    it). `x.data = array` takes over the array, so write to it only through x from then on.
+    Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is recorded, so `backward`
+    can raise an error if values have changed since a result was computed from them. Writing into a
+    plain array (`x.data[0] = v`) cannot be detected, so do it only between two graphs. An array
+    that took part in a computation must not be changed before backward (`ta.tensor` copies it).
+    `x.data = array` keeps the array without a copy, so afterwards write to the array only through
+    x.
     """
 
     __slots__ = (
@@ -109,12 +110,12 @@ class Tensor(TensorMethods):
 
     @property
     def data(self) -> ndarray:
-        """The plain NumPy array. Results that are computed from it have no gradient."""
+        """The values as a plain NumPy array. Results computed from this array have no gradient."""
         return self._data
 
     @data.setter
     def data(self, value):
-        """The plain NumPy array. Assigning to it keeps the given array without a copy."""
+        """The values as a plain NumPy array. Assigning an array keeps it without a copy."""
         if type(value) is not ndarray:
             value = dtypes.array_of(value, None, self.requires_grad)
         if self.requires_grad:
@@ -149,27 +150,27 @@ class Tensor(TensorMethods):
 
     @property
     def mT(self) -> "Tensor":
-        """The tensor with its last two axes swapped: each matrix transposed."""
+        """The tensor with its last two axes exchanged, so each matrix is transposed."""
         return np.swapaxes(self, -1, -2)
 
     def _note_write(self):
         self._shared_version()[0] = _clock()
 
     def _shared_version(self):
-        """The list `_version`, ready to be shared with a view."""
+        """The list `_version`, which a view can share."""
         if self._version is NEVER_WRITTEN:
             self._version = [0]
         return self._version
 
     @with_torch_hints
     def backward(self, gradient=None, create_graph=False) -> None:
-        """Add dL/dx to `.grad` of every leaf x from which this tensor L was computed.
+        """Add dL/dx to the `.grad` of every leaf tensor x from which this tensor L was computed.
 
         Gradients add up over several calls. Set `.grad = None` (or call `zero_grad()`) in between.
 
         Args:
-            gradient       dL/d(self), an array of this shape; None: 1, which is possible only for a
-                           single number
+            gradient       dL/d(self), an array of the same shape, or None for 1 if this tensor is a
+                           scalar
             create_graph   True: record the backward pass too, so that gradients can be
                            differentiated
         """
@@ -186,11 +187,11 @@ class Tensor(TensorMethods):
                     x._grad = g if x in owned and g.flags.c_contiguous else g.copy()
 
     def detach(self) -> "Tensor":
-        """Return the same values (shared memory) as a tensor without a graph."""
+        """Return a tensor with the same values (in shared memory) but without a graph."""
         return from_numpy(self._data, self._shared_version())
 
     def numpy(self) -> ndarray:
-        """Return the plain array, not a copy. Computations with it have no gradient."""
+        """Return the values as a plain array, without a copy and without a gradient."""
         return self._data
 
     def item(self) -> float:
@@ -223,9 +224,9 @@ def tensor(data, dtype=None, requires_grad=False) -> Tensor:
 
     Args:
         data            number, list or array. Python floats become float32. Integers and booleans
-                        keep their type, but become float32 with requires_grad. Arrays and NumPy's
-                        own numbers keep their dtype
-        dtype           dtype of the tensor; None: as described above
+                        keep their type, but become float32 if requires_grad is True. Arrays and
+                        NumPy's own numbers keep their dtype
+        dtype           dtype of the tensor, or None to choose it as described above
         requires_grad   True: operations on the tensor are recorded, and `backward` computes its
                         gradient
     """
@@ -233,7 +234,7 @@ def tensor(data, dtype=None, requires_grad=False) -> Tensor:
 
 
 def from_numpy(array, written=NEVER_WRITTEN) -> Tensor:
-    """Wrap the array itself, not a copy, in a tensor without gradient."""
+    """Return a tensor without gradient that shares its memory with the array."""
     t = new(Tensor)  # this skips __init__ and its checks
     t._data, t._version = array, written
     t._operation = t._values = t._options = t._grad = None
@@ -256,7 +257,7 @@ _mode = _Mode()
 
 @contextmanager
 def set_grad_enabled(enabled):
-    """Switch recording on or off inside the block, in this thread, and restore it afterwards."""
+    """Switch recording on or off inside a `with` block, in this thread only."""
     # the block may end in another thread, so keep this thread's mode
     mine, before = _mode.__dict__, _mode.grad_enabled
     try:
@@ -267,7 +268,7 @@ def set_grad_enabled(enabled):
 
 
 def no_grad():
-    """Switch off recording inside a block `with no_grad():`, only in this thread."""
+    """Switch off recording inside the block `with no_grad():`, in this thread only."""
     return set_grad_enabled(False)
 
 
@@ -277,11 +278,12 @@ def is_grad_enabled() -> bool:
 
 
 class Operation:
-    """The engine's description of a primitive: its name and its derivative rules.
+    """The engine's description of a primitive, with its name and its derivative rules.
 
-    rules        one function per input: (g, y, *inputs) -> gradient of that input
-    joint        or one function for all: (g, y, *inputs) -> gradients of all inputs
-    parameters   parameters of the function, as inspect.Parameter; None if its rules are not checked
+    rules        one function for each input, (g, y, *inputs) -> gradient of this input
+    joint        or one function for all inputs, (g, y, *inputs) -> gradients of all inputs
+    parameters   parameters of the function, as inspect.Parameter, or None if its rules are not
+                 checked
     elementwise  whether element i of a gradient depends only on element i of g, see `invalid.py`
     fresh        whether each array that a rule returns was allocated for it, so that it shares no
                  memory with g, y, an input or another gradient, and may be written to
@@ -306,7 +308,7 @@ class Operation:
 
 
 class Primitive(Protocol):
-    """The result of `primitive`: a function from arrays and Tensors to a Tensor."""
+    """The result of `primitive`, a function from arrays and Tensors to a Tensor."""
 
     operation: Operation
     __name__: str
@@ -316,14 +318,14 @@ class Primitive(Protocol):
     def __get__(self, instance, owner) -> Callable[..., Tensor]: ...  # as a method: x + y
 
     def defvjp(self, *rules) -> None:
-        """Set the derivative rules, one for each input: (g, y, *inputs) -> its gradient."""
+        """Set the derivative rules, one for each input, (g, y, *inputs) -> its gradient."""
 
     def defvjp_joint(self, rule) -> None:
-        """Set one rule for all inputs: (g, y, *inputs) -> a list of their gradients."""
+        """Set one rule for all inputs, (g, y, *inputs) -> list of the gradients of all inputs."""
 
 
 def primitive(f) -> Primitive:
-    """Make a NumPy function differentiable. Add its rules with `.defvjp`.
+    """Return a differentiable version of a NumPy function. Add its derivative rules with `.defvjp`.
 
         @primitive
         def scale(x, c):
@@ -337,7 +339,7 @@ def primitive(f) -> Primitive:
     must not change their arguments, which are read-only. A rule written with NumPy functions can
     itself be differentiated.
 
-    Only positional arguments of f may be Tensors. For a list of them, use *xs.
+    Only positional arguments of f may be Tensors. For a list of Tensors, use *xs.
     """
     op = Operation(messages.name_of(f), tuple(signature(f).parameters.values()))
     compute = protected(f, op.name, "function")
@@ -406,7 +408,8 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
 
     Every result is younger than its inputs. Going through the graph from the youngest to the oldest
     result therefore reaches each tensor after everything that was computed from it, when its
-    gradient is complete. There is no recursion, so a chain may be as long as memory allows.
+    gradient is complete. The function does not use recursion, so a chain may be as long as memory
+    allows.
 
         for t in results:                                     # youngest first
             g = grads.pop(t)                                  # dL/dt
@@ -418,8 +421,9 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
     With create_graph, the rules receive Tensors instead of arrays. Since they are NumPy code, they
     run in the same way and are recorded. Otherwise, the graph is freed during the pass, unless
     `retain_graph` is True, which allows another backward pass (a Jacobian needs one for each row).
-    The pass ends at the targets, and parts of the graph that lead to none of them are neither
-    computed nor freed. The set `owned` receives the tensors whose gradients nobody else holds.
+    The pass ends at the targets, and parts of the graph that do not lead to a target are neither
+    computed nor freed. The set `owned` receives the tensors whose gradients are referenced nowhere
+    else.
     """
     results, grads = topological_order(root)
     if targets is not None:
@@ -457,7 +461,7 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                             owned.add(x)
             if not (create_graph or retain_graph):
                 t._inputs = t._values = t._options = None
-    if targets is not None:  # a target may have been reached only through another one
+    if targets is not None:  # a target may have been reached only through another target
         grads = {x: g for x, g in grads.items() if g is not None}
     return grads
 
@@ -495,7 +499,7 @@ def prune_to_targets(targets, results, needed):
 
 
 def first_gradient(root, gradient, kind):
-    """Return dL/d(root) as `kind`, in the shape and dtype of root. None stands for 1."""
+    """Return dL/d(root) as `kind`, in the shape and dtype of root. None means 1."""
     if gradient is None:
         if root.size != 1:
             raise RuntimeError(messages.no_first_gradient(root.shape))

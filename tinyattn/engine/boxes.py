@@ -1,4 +1,4 @@
-"""Remember the results of one call of a library function, which a trace can then show as one box.
+"""Remember the results of one call of a library function, so that a trace can show it as one box.
 
 Only the last calls are remembered, as three small values each, so no array is kept alive.
 """
@@ -11,7 +11,7 @@ from tinyattn.engine import autograd
 
 
 class Box(NamedTuple):
-    """A call of a function, whose results were created after the time `begin` and up to `end`."""
+    """A function call that created its results after the time `begin` and up to `end`."""
 
     name: str
     begin: int
@@ -22,7 +22,7 @@ RECENT: deque[Box] = deque(maxlen=1000)  # a few steps of training of a model wi
 
 
 def one_box(f):
-    """Return f, whose calls are remembered as one box if they need several operations."""
+    """Return f with calls that are remembered as one box if they need several operations."""
 
     @wraps(f)
     def call(*args, **options):

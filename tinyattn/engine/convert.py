@@ -17,7 +17,7 @@ def to_array(x):
 
 
 def as_tensor(x):
-    """Return x as a Tensor. An array is not copied: the Tensor shares its memory."""
+    """Return x as a Tensor. An array is not copied, so the Tensor shares its memory."""
     if isinstance(x, Tensor):
         return x
     if type(x) is np.ndarray and x.dtype.kind in "fiub":
@@ -51,7 +51,7 @@ NONDIFFERENTIABLE = set()  # NumPy's functions whose results have no gradient
 
 
 def nondifferentiable(*functions):
-    """Let NumPy's functions run on the plain data, and turn a resulting array into a Tensor."""
+    """Make NumPy's functions run on the plain data, and turn a resulting array into a Tensor."""
     NONDIFFERENTIABLE.update(functions)
     for f in functions:
 

@@ -12,7 +12,7 @@ class _Functions(dict):
         raise messages.no_numpy_rule(function)
 
 
-# NumPy's function -> its version for Tensors; TypeError for others
+# NumPy's function -> its version for Tensors. Other functions raise TypeError
 HANDLED_FUNCTIONS = _Functions()
 PYTHON_METHODS = {}  # "getitem" -> the version of x[i], for which NumPy has no function
 

@@ -1,4 +1,4 @@
-"""The rules for the dtype of an array in a Tensor."""
+"""Rules for the dtype of a Tensor."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ if not hasattr(np, "dtype"):
         "of your own hides every module of the same name"
     )
 
-DEFAULT_DTYPE = np.dtype(np.float32)  # dtype of Python numbers and lists; arrays keep theirs
+DEFAULT_DTYPE = np.dtype(np.float32)  # dtype of Python numbers and lists. Arrays keep their dtype
 FLOAT64 = np.dtype(np.float64)
 COMMON_TYPES = {np.ndarray, int, float, bool, type(None), tuple, str}  # the types of most operands
 LIBRARIES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jaxlib": "JAX", "cupy": "CuPy"}
@@ -28,7 +28,7 @@ def reject_foreign_tensor(x):
 
 
 def array_of(data, dtype=None, requires_grad=False):
-    """Return a new array. Python floats, and integers that require a gradient, become float32."""
+    """Return a new array. Python floats and integers that require a gradient become float32."""
     if data is None:
         raise TypeError(
             "Tensor: expected numbers or booleans, got None. Did you forget the `return` of the "

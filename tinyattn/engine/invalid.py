@@ -1,4 +1,4 @@
-"""Zero times infinity: where an operation receives gradient 0, it passes on 0, whatever its slope.
+"""Zero times infinity: if an operation receives the gradient 0, it passes on 0 for any slope.
 
 np.where(x > 0, np.log(x), 0) computes both branches. At x = 0, the branch that was not taken
 receives the gradient 0, and the slope 1/x of the logarithm is infinite. NumPy's 0 · ∞ is nan, which
@@ -37,9 +37,10 @@ PROCESSOR_NOTES = _processor_notes()
 
 
 class Noted(list):
-    """A list that is empty until a NumPy function makes nan or infinity: `with Noted() as noted:`.
+    """A list that is empty until a NumPy function produces nan or infinity.
 
-    Inside the block, NumPy does not warn. `mended` gives the warnings that are still needed.
+    Inside the block `with Noted() as noted:`, NumPy does not warn. `mended` gives the warnings that
+    are still needed.
     """
 
     __slots__ = ("before", "known", "outside", "state")
@@ -78,7 +79,7 @@ class Noted(list):
 
 
 def note_nan(branch):
-    """If the array `branch` contains nan, let the backward pass check all rules from here on."""
+    """If the array `branch` contains nan, make the backward pass check all rules from now on."""
     if _pass.noted is not None and np.isnan(_array(branch)).any():
         _pass.noted.append("nan")
 

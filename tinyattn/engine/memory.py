@@ -17,7 +17,7 @@ from tracemalloc import is_tracing
 import numpy as np
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # constants of malloc.h
-# bytes; malloc requests and frees larger blocks one by one (this is its maximum)
+# in bytes. malloc requests and frees larger blocks one by one (this is its maximum)
 LARGEST = 32 * 2**20
 LINE = 64  # bytes of a cache line
 KEPT = 2**30  # free bytes at the end of the heap before they are returned
@@ -25,7 +25,7 @@ SPARE = 2**29  # bytes of large blocks that may wait for reuse
 
 
 def keep_memory() -> bool:
-    """Let the C library keep freed memory for the next array, in the whole process.
+    """Make the C library keep freed memory for the next array, in the whole process.
 
     Up to 1 GB of free memory stays with the process, so training that creates many arrays of a few
     megabytes becomes faster. Returns True if the C library is glibc (on Linux), which allows it,
@@ -43,7 +43,7 @@ def keep_memory() -> bool:
 def fork_safe(lock):
     """Return the lock, and prevent forks while another thread holds it.
 
-    The child process would not have this thread, so nobody would ever release the lock.
+    The child process would not have this thread, so the lock would never be released.
     """
     if hasattr(os, "register_at_fork"):  # Windows has no fork
         os.register_at_fork(
@@ -58,7 +58,7 @@ _spare, _numbers = {}, count()
 
 
 def empty_pooled(shape, dtype):
-    """Return np.empty, but reuse the memory of a large array of the same size that is gone.
+    """Return an array as np.empty does, but reuse the memory of a deleted array of the same size.
 
     Memory is not reused while tracemalloc is active, because it counts requests for memory.
     """
@@ -69,7 +69,7 @@ def empty_pooled(shape, dtype):
 
 
 def aligned(n, dtype):
-    """Return an array of n numbers whose memory begins at a cache line."""
+    """Return an array of n numbers that begins at a cache line in memory."""
     size = n * np.dtype(dtype).itemsize
     memory = np.empty(size + LINE, np.uint8)
     return memory[-memory.ctypes.data % LINE :][:size].view(dtype)

@@ -47,7 +47,7 @@ def _unary(function):
 
 
 def _equality(function, on_data):
-    """Return the method == or !=, which gives the array to objects such as pytest.approx."""
+    """Return the method == or !=, which passes the plain array to objects such as pytest.approx."""
 
     def method(self, other) -> Tensor:
         if getattr(other, "__array_ufunc__", function) is None:
@@ -153,7 +153,7 @@ class TensorMethods(TensorTorchNames):
     # ---------------------------------------------------------------- reductions
 
     def sum(self, axis=None, keepdims=False) -> Tensor:
-        """Return the sum over `axis`: None for all axes, a number, or a tuple of numbers."""
+        """Return the sum over `axis`, a number, a tuple of numbers, or None for all axes."""
         return np.sum(self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis=None, keepdims=False) -> Tensor:
@@ -161,11 +161,11 @@ class TensorMethods(TensorTorchNames):
         return np.mean(self, axis=axis, keepdims=keepdims)
 
     def max(self, axis=None, keepdims=False) -> Tensor:
-        """Return the largest element along `axis`. Tied elements share the gradient."""
+        """Return the largest element along `axis`. Equal maxima share the gradient."""
         return np.max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis=None, keepdims=False) -> Tensor:
-        """Return the smallest element along `axis`. Tied elements share the gradient."""
+        """Return the smallest element along `axis`. Equal minima share the gradient."""
         return np.min(self, axis=axis, keepdims=keepdims)
 
     def prod(self, axis=None, keepdims=False) -> Tensor:
@@ -173,7 +173,7 @@ class TensorMethods(TensorTorchNames):
         return np.prod(self, axis=axis, keepdims=keepdims)
 
     def var(self, axis=None, keepdims=False, ddof=0) -> Tensor:
-        """Return the variance over `axis`: Σ (x - mean)² / (n - ddof)."""
+        """Return the variance over `axis`, Σ (x - mean)² / (n - ddof)."""
         return np.var(self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def std(self, axis=None, keepdims=False, ddof=0) -> Tensor:
@@ -181,11 +181,11 @@ class TensorMethods(TensorTorchNames):
         return np.std(self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def cumsum(self, axis=None) -> Tensor:
-        """Return running sums along `axis`; None: over all elements in reading order."""
+        """Return running sums along `axis`, or over all elements in order if this is None."""
         return np.cumsum(self, axis=axis)
 
     def cumprod(self, axis=None) -> Tensor:
-        """Return running products along `axis`; None: over all elements in reading order."""
+        """Return running products along `axis`, or over all elements in order if this is None."""
         return np.cumprod(self, axis=axis)
 
     def trace(self, offset=0, axis1=0, axis2=1) -> Tensor:
@@ -218,7 +218,7 @@ class TensorMethods(TensorTorchNames):
     # ---------------------------------------------------------------- shape and order
 
     def reshape(self, *lengths) -> Tensor:
-        """Return the same elements in another shape: x.reshape(2, 3), x.reshape((2, -1))."""
+        """Return the same elements in a new shape, as in x.reshape(2, 3) or x.reshape((2, -1))."""
         return np.reshape(self, lengths[0] if len(lengths) == 1 else lengths)
 
     def ravel(self) -> Tensor:
@@ -230,7 +230,7 @@ class TensorMethods(TensorTorchNames):
         return np.ravel(self)
 
     def transpose(self, *axes) -> Tensor:
-        """Return the tensor with its axes in another order, as in x.transpose(1, 0, 2).
+        """Return the tensor with its axes in a new order, as in x.transpose(1, 0, 2).
 
         The order may also be a tuple. Without an argument, the order is reversed.
         """
@@ -243,15 +243,15 @@ class TensorMethods(TensorTorchNames):
         return np.transpose(self, axes or None)
 
     def swapaxes(self, axis1, axis2) -> Tensor:
-        """Exchange two axes."""
+        """Return the tensor with two axes exchanged."""
         return np.swapaxes(self, axis1, axis2)
 
     def squeeze(self, axis=None) -> Tensor:
-        """Remove the axes of length 1: all of them, or the given ones."""
+        """Return the tensor without axes of length 1, either all of them or the given axes."""
         return np.squeeze(self, axis)
 
     def repeat(self, repeats, axis=None) -> Tensor:
-        """Repeat each element `repeats` times in a row (a number, or one for each element)."""
+        """Return each element repeated `repeats` times, a number or one number for each element."""
         return np.repeat(self, repeats, axis)
 
     def diagonal(self, offset=0, axis1=0, axis2=1) -> Tensor:
@@ -259,7 +259,7 @@ class TensorMethods(TensorTorchNames):
         return np.diagonal(self, offset, axis1, axis2)
 
     def take(self, indices, axis=None) -> Tensor:
-        """Return the elements (or slices along `axis`) with the given indices."""
+        """Return the elements with the given indices, or the slices along `axis`."""
         return np.take(self, indices, axis)
 
     def sort(self, axis=-1, *, kind="stable") -> Tensor:
@@ -267,43 +267,43 @@ class TensorMethods(TensorTorchNames):
         return np.sort(self, axis, kind=kind)
 
     def argsort(self, axis=-1) -> Tensor:
-        """Return the indices that would sort along `axis`, without gradient."""
+        """Return the indices that would sort the elements along `axis`, without gradient."""
         return np.argsort(self, axis=axis)
 
     # ---------------------------------------------------------------- each element by itself
 
     def exp(self) -> Tensor:
-        """Compute eˣ."""
+        """Return eˣ of each element."""
         return np.exp(self)
 
     def log(self) -> Tensor:
-        """Compute ln x."""
+        """Return the natural logarithm ln x of each element."""
         return np.log(self)
 
     def sqrt(self) -> Tensor:
-        """Compute √x."""
+        """Return the square root √x of each element."""
         return np.sqrt(self)
 
     def tanh(self) -> Tensor:
-        """Compute tanh x."""
+        """Return the hyperbolic tangent tanh x of each element."""
         return np.tanh(self)
 
     def abs(self) -> Tensor:
-        """Compute |x|."""
+        """Return the absolute value |x| of each element."""
         return np.absolute(self)
 
     def clip(self, a_min=None, a_max=None, *, min=None, max=None) -> Tensor:
-        """Limit x to [a_min, a_max], where None means no limit."""
+        """Return the elements limited to [a_min, a_max], where None means no limit."""
         return HANDLED_FUNCTIONS[np.clip](self, a_min, a_max, min=min, max=max)
 
     def round(self, decimals=0) -> Tensor:
-        """Round x to a number of decimals, without gradient."""
+        """Return the elements rounded to a number of decimals, without gradient."""
         return np.round(self, decimals)
 
     # ---------------------------------------------------------------- another form
 
     def astype(self, dtype) -> Tensor:
-        """Return the same numbers in another dtype. The gradient of x has the dtype of x."""
+        """Return the same numbers in a different dtype. The gradient of x keeps the dtype of x."""
         return np.astype(self, np.dtype(dtype))
 
     def copy(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Names of other libraries and their equivalents here, only for errors.
+"""Names of other libraries and their equivalents in tinyattn, which error messages show.
 
 `torch_hints.py` contains the names for which both sides can be run and compared, and this file
 contains the rest. `tests/mistakes/test_other_names.py` looks up each of them and tests the names in
@@ -307,7 +307,7 @@ GRAPH_NAMES = {
     "draw": "use networkx.draw(networkx.DiGraph(zip(g.src, g.dst)))",
 }
 
-# of a module, which users of Keras and scikit-learn ask for by other names
+# attributes of a module that have other names in Keras and scikit-learn
 MODULE_NAMES = {
     "fit": "use training.fit(model, loss, optimizer, (x, y)) with loss(model, x, y)",
     "predict": "write model(x).numpy() inside ta.no_grad(), after model.eval()",
@@ -333,7 +333,7 @@ MODULE_NAMES = {
     "register_forward_hook": "subclass the layer and write its forward",
 }
 
-# of a Tensor, beside the names in torch_hints
+# attributes of a Tensor, besides the names in torch_hints
 TENSOR_NAMES = {
     "scatter_add_": "use graph.segment_sum(values, ids, num_segments)",
     "scatter_": "use F.one_hot, np.where, or graph.segment_sum",

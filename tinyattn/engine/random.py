@@ -6,10 +6,10 @@ _default = np.random.default_rng()
 
 
 def seed(n):
-    """Restart the default generator. The same n always gives the same random numbers.
+    """Restart the default random generator. The same n always gives the same random numbers.
 
     Initial weights, dropout and the order of batches use this generator if no rng= is passed.
-    np.random.seed has no effect on any of them.
+    np.random.seed has no effect on them.
 
     Args:
         n   the seed, a whole number
@@ -21,7 +21,7 @@ def seed(n):
 
 
 def generator(rng=None):
-    """Return `rng` itself if it is a Generator, a new one for an integer, or the default one."""
+    """Return `rng` if it is a Generator, a new one for an integer, or the default generator."""
     if rng is None:
         return _default
     if isinstance(rng, np.random.Generator):

@@ -1,4 +1,4 @@
-"""Check that numbers are in a range, and raise an error that states the range otherwise."""
+"""Check that numbers are in a range, and otherwise raise an error that states the range."""
 
 import numpy as np
 

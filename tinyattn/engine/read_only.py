@@ -1,4 +1,4 @@
-"""Give read-only arrays to functions that are not part of the library.
+"""Read-only arrays for functions that are not part of the library.
 
 A rule that writes into g returns the right gradient, but the other operations that receive g get a
 wrong one. A function that writes into x changes its caller's weights. Neither effect is visible

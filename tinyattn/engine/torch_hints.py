@@ -1,4 +1,4 @@
-"""Names that differ in PyTorch, as one table for the errors and for a page of the course.
+"""Names that differ in PyTorch, in one table for error messages and for a page of the course.
 
 Each line contains PyTorch's way and the equivalent here. Errors show the line when code asks a
 Tensor, a function or a layer for PyTorch's name, and `lectures/from_pytorch.md` shows all lines.
@@ -278,7 +278,7 @@ FUNCTIONS = {
     "matmul": Hint("torch.matmul(x, x.T)", "x @ x.T"),
 }
 
-# the same name or habit in both, but different behaviour
+# the same name or habit in both libraries, but different behaviour
 DIFFERENT = {
     "repeat": Hint("x.repeat(2, 1)", "np.tile(x, (2, 1))", "x.repeat(2, axis=0) repeats each row"),
     "std": Hint("x.std()", "x.std(ddof=1)", "x.std() and x.var() divide by n here, as in NumPy"),
@@ -495,7 +495,7 @@ def _plain(name):
 def explain(error, f, made=None):
     """Raise the error again with a hint if it reports an unknown keyword argument of f.
 
-    `made` is the object whose constructor f is, which may belong to a base class.
+    If f is the constructor of an object, `made` is this object. f may belong to a base class.
     """
     start = f"{f.__qualname__}() got an unexpected keyword argument '"
     message = str(error)
@@ -529,7 +529,7 @@ def _instead(name, f):
 
 
 def hint_functions(namespace, names):
-    """Let a public module's own functions explain arguments of other libraries."""
+    """Make the functions of a public module explain arguments of other libraries."""
     for name in names:
         f = namespace[name]
         if isfunction(f) and f.__module__.startswith(namespace["__name__"]):
@@ -537,7 +537,7 @@ def hint_functions(namespace, names):
 
 
 def with_torch_hints(f: Function) -> Function:
-    """Return f with a hint in the error for an argument that has another name in PyTorch."""
+    """Return f with a hint in the error for an argument that has a different name in PyTorch."""
 
     @wraps(f)
     def call(*args, **options):
@@ -576,7 +576,7 @@ def _is_data(x):
 
 
 def explain_arguments(cls):
-    """Let a class's own constructor explain arguments of PyTorch."""
+    """Make the constructor of a class explain arguments of PyTorch."""
     name = "__init__"  # a variable, because with a literal editors would lose the arguments
     if name in vars(cls):
         setattr(cls, name, with_torch_hints(vars(cls)[name]))

@@ -1,4 +1,4 @@
-"""Tracebacks that show only the reader's own lines, without the frames of the library.
+"""Tracebacks that show only the user's lines, without the frames of the library.
 
 An error that a student's line causes is often raised many calls deep in the library, and each call
 would fill five lines of a notebook. The message explains what is wrong, and the student's own line
@@ -42,10 +42,10 @@ OF_PYTHON = (
 
 
 def shortened(tb):
-    """Return (traceback without the frames of the library, number of frames that are left out).
+    """Return (traceback without the frames of the library, number of omitted frames).
 
-    Successive frames that belong to libraries are left out when one of them is ours. If no other
-    frame would remain, nothing is left out.
+    Successive frames of libraries are omitted if one of them belongs to tinyattn. If no other frame
+    would remain, nothing is omitted.
     """
     frames = []
     while tb is not None:
@@ -71,7 +71,7 @@ def shortened(tb):
 
 
 def _place(filename):
-    """Return whose code a file is: "library" (this one), "python" (any other) or "own"."""
+    """Return the owner of a file: "library" (tinyattn), "python" (any other library) or "own"."""
     if filename.startswith(LIBRARY):
         return "library"
     if filename.startswith(PYTHON) or filename.startswith("<frozen") or "site-packages" in filename:
@@ -80,9 +80,9 @@ def _place(filename):
 
 
 def install():
-    """Leave out the frames of the library in this process: in IPython, or in plain Python.
+    """Omit the frames of the library from tracebacks in this process, in IPython or plain Python.
 
-    A hook that another program has already set stays as it is.
+    A hook that a different program has already set is not changed.
     """
     if os.environ.get(SHOW_ALL) == "full":
         return
@@ -130,7 +130,7 @@ def _hint(error, message, line, notebook):
 
 
 def print_shortened(kind, error, tb):
-    """`sys.excepthook` in plain Python: print an error without the frames of the library."""
+    """Print an error without the frames of the library, as `sys.excepthook` in plain Python."""
     add_hint(error, tb)
     chain = _shorten_all(error)
     hidden = sum(n for _, _, n in chain)

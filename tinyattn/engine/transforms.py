@@ -1,7 +1,8 @@
 """Derivatives of functions (`grad`, `value_and_grad`, `jacobian`, `hessian`), and `gradients`.
 
-The first four run the function on new tensors and then go backwards, so they can be nested:
-`grad(grad(f))` is f''. `gradients` takes a result that has already been computed.
+The first four run the function on new tensors and then compute derivatives backwards, so they can
+be nested. For example, `grad(grad(f))` is f''. `gradients` takes a result that has already been
+computed.
 """
 
 from collections.abc import Callable
@@ -20,27 +21,28 @@ from tinyattn.engine.autograd import (
 
 
 def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
-    """Return the function x -> df/dx of a function f whose result is a single number.
+    """Return the function x -> df/dx, the derivative of a function f with a scalar result.
 
     The derivative at an array is an array. It is a Tensor if x is a Tensor, or if f depends on
-    other tensors that require a gradient, such as the weights of a model, so it can be
-    differentiated with respect to them. Inside `no_grad()`, it is not recorded. No tensor's `.grad`
-    changes.
+    other tensors that require a gradient, such as the weights of a model, so that the derivative
+    can be differentiated with respect to these tensors. Inside `no_grad()`, the derivative is not
+    recorded. The `.grad` of tensors does not change.
 
     Args:
         f        the function
-        argnum   index of the argument, or a tuple of indices, which gives a tuple of derivatives
+        argnum   index of the argument that is differentiated, or a tuple of indices for a tuple of
+                 derivatives
     """
     both = value_and_grad(f, argnum)
     return wraps(f)(lambda *args, **kwargs: both(*args, **kwargs)[1])
 
 
 def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
-    """Return a function that gives (f(x), df/dx).
+    """Return the function x -> (f(x), df/dx), which computes a value and its derivative.
 
     Args:
-        f        function whose result is a single number
-        argnum   index of the argument, or a tuple of indices, as in `grad`
+        f        function with a scalar result
+        argnum   index of the argument that is differentiated, or a tuple of indices, as in `grad`
     """
     _check_function("grad", f)
 
@@ -61,11 +63,13 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
 
 def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
-    """Return the function x -> J with J[i, j] = df(x)[i] / dx[j], of shape f(x).shape + x.shape.
+    """Return the function x -> J, which computes the Jacobian J[i, j] = df(x)[i] / dx[j].
+
+    J has the shape f(x).shape + x.shape.
 
     Args:
         f        the function
-        argnum   index of the argument, or a tuple of indices, as in `grad`
+        argnum   index of the argument that is differentiated, or a tuple of indices, as in `grad`
     """
 
     _check_function("jacobian", f)
@@ -89,25 +93,26 @@ def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
 
 def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
-    """Return the function x -> H with H[i, j] = d²f / dx[i] dx[j].
+    """Return the function x -> H, which computes the Hessian H[i, j] = d²f / dx[i] dx[j].
 
     Args:
-        f        function whose result is a single number
-        argnum   index of the argument, or a tuple of indices, as in `grad`
+        f        function with a scalar result
+        argnum   index of the argument that is differentiated, or a tuple of indices, as in `grad`
     """
     return jacobian(grad(f, argnum), argnum)
 
 
 def gradients(y: Tensor, xs, create_graph: bool = False):
-    """Return dy/dx for each of the tensors xs from which the single number y was computed.
+    """Return the gradients dy/dx of a scalar y for each of the tensors xs.
 
-    No tensor's `.grad` changes. The graph between y and leaf tensors among the xs is freed.
+    The `.grad` of tensors does not change. The graph between y and leaf tensors
+    among the xs is freed.
 
     Args:
         y              the result
-        xs             a tensor, or a list of tensors, which gives a list of gradients. Each is a
-                       leaf tensor that requires a gradient, or an intermediate result; if y does
-                       not depend on it, its gradient is zero
+        xs             a tensor, or a list of tensors for a list of gradients. Each of them is a
+                       leaf tensor that requires a gradient, or an intermediate result. If y does
+                       not depend on a tensor, its gradient is zero
         create_graph   True: the gradients are Tensors that can be differentiated again
     """
     several = isinstance(xs, list | tuple)
@@ -146,16 +151,16 @@ def _stand_in(x):
 _stand_in.defvjp(lambda g, y, x: g)
 
 
-_active = set()  # the stand-ins of the derivatives whose function is running
+_active = set()  # the proxies of all derivatives that are running their function
 
 
 def _trace(f, argnum, args, kwargs):
-    """Run f on stand-ins for its arguments: (result, stand-ins, return Tensors, record again).
+    """Run f on proxy tensors, and return (result, proxies, return Tensors, record again).
 
-    A stand-in is connected to its tensor, so an outer derivative can follow the graph. The
-    gradients are recorded as well if they may be differentiated in turn. This is so if f is being
-    differentiated from outside (its result then depends on a stand-in of that derivative), or if f
-    depends on tensors that require a gradient, such as the weights of a model.
+    A proxy replaces an argument and is connected to it, so an outer derivative can follow the
+    graph. The gradients are recorded as well if they may be differentiated again. This is the case
+    if f is part of an outer derivative (then its result depends on a proxy of that derivative), or
+    if f depends on tensors that require a gradient, such as the weights of a model.
     """
     args, xs, as_tensor = list(args), [], False
     chosen = _chosen(argnum, len(args))
@@ -168,7 +173,7 @@ def _trace(f, argnum, args, kwargs):
             x = outside if outside is not None else Tensor(x, requires_grad=True)
             args[i] = _stand_in(x)
             xs.append(args[i])
-            x.requires_grad = outside is not None  # only the stand-in receives a gradient
+            x.requires_grad = outside is not None  # only the proxy receives a gradient
         _active.update(xs)
         try:
             y = f(*args, **kwargs)
@@ -211,7 +216,7 @@ def _chosen(argnum, n):
 
 
 def _vjp(y, gradient, xs, again, retain_graph=False):
-    """Return gradients of y for the stand-ins xs as Tensors, with zeros where y is independent."""
+    """Return gradients of y for the proxies xs as Tensors, with zeros where y is independent."""
     found, targets = {}, set(xs)
     if y.requires_grad and again:
         try:

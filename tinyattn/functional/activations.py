@@ -29,23 +29,23 @@ __all__ = [
 
 @with_torch_hints
 def relu(x) -> Tensor:
-    """Return max(x, 0)."""
+    """Return the rectified linear unit of x, max(x, 0)."""
     return activations.relu(as_tensor(x))
 
 
 def sigmoid(x) -> Tensor:
-    """Return the logistic function 1 / (1 + e⁻ˣ) of x, without overflow."""
+    """Return the logistic function of x, 1 / (1 + e⁻ˣ), computed without overflow."""
     return activations.sigmoid(as_tensor(x))
 
 
 def erf(x) -> Tensor:
-    """Return the error function 2/√π ∫₀ˣ exp(-t²) dt of x."""
+    """Return the error function of x, 2/√π ∫₀ˣ exp(-t²) dt."""
     return activations.erf(as_tensor(x))
 
 
 @with_torch_hints
 def leaky_relu(x, negative_slope=0.01):
-    """Return x for x > 0 and negative_slope · x otherwise.
+    """Return the leaky rectified linear unit of x, negative_slope · x for x < 0 and x otherwise.
 
     Args:
         x                numbers [...]
@@ -58,11 +58,11 @@ def leaky_relu(x, negative_slope=0.01):
 @with_torch_hints
 @one_box
 def elu(x, alpha=1.0):
-    """Return x for x > 0 and α (eˣ - 1) otherwise.
+    """Return the exponential linear unit of x, which is x for x > 0 and α (eˣ - 1) otherwise.
 
     Args:
         x       numbers [...]
-        alpha   α, the limit for very negative x is -α
+        alpha   α, where -α is the limit for very negative x
     """
     x = as_tensor(x)
     negative = np.where(np.greater(x.data, 0), 0, x)  # this keeps exp from overflowing
@@ -71,7 +71,9 @@ def elu(x, alpha=1.0):
 
 @one_box
 def gelu(x, approximate="none"):
-    """Return x Φ(x), with the cumulative normal distribution Φ(x) = (1 + erf(x/√2)) / 2.
+    """Return the Gaussian error linear unit of x, x Φ(x) with Φ(x) = (1 + erf(x/√2)) / 2.
+
+    Φ is the cumulative distribution function of the standard normal distribution.
 
     Args:
         x             numbers [...]
@@ -90,18 +92,18 @@ def gelu(x, approximate="none"):
 @with_torch_hints
 @one_box
 def silu(x):
-    """Return x σ(x)."""
+    """Return the sigmoid linear unit of x, x σ(x), also called swish."""
     x = as_tensor(x)
     return x * sigmoid(x)
 
 
 def softplus(x, beta=1.0, threshold=20.0) -> Tensor:
-    """Return ln(1 + exp(βx)) / β, a smooth form of max(x, 0).
+    """Return the softplus function of x, ln(1 + exp(βx)) / β, a smooth form of max(x, 0).
 
     Args:
         x           numbers [...]
-        beta        β, sharpness of the bend at 0
-        threshold   the result is x where βx exceeds this number
+        beta        β, where a larger β gives a sharper bend at 0
+        threshold   number above which βx gives the result x
     """
     x = as_float(x)
     y = activations.softplus(beta * x) / beta
@@ -115,7 +117,9 @@ def tanh(x):
 
 @with_torch_hints
 def softmax(x, axis=-1):
-    """Return exp xᵢ / Σⱼ exp xⱼ along an axis. A row in which every x is -inf gives NaN.
+    """Return the softmax along an axis, exp xᵢ / Σⱼ exp xⱼ.
+
+    If all numbers along the axis are -inf, the result is NaN.
 
     Args:
         x      array [...]
@@ -126,7 +130,7 @@ def softmax(x, axis=-1):
 
 @with_torch_hints
 def log_softmax(x, axis=-1):
-    """Return xᵢ - ln Σⱼ exp xⱼ along an axis.
+    """Return the logarithm of the softmax along an axis, xᵢ - ln Σⱼ exp xⱼ.
 
     Args:
         x      array [...]
@@ -137,12 +141,14 @@ def log_softmax(x, axis=-1):
 
 @with_torch_hints
 def logsumexp(x, axis=-1, keepdims=False):
-    """Return ln Σ exp x along an axis, without overflow. A row of -inf gives -inf.
+    """Return ln Σ exp x along an axis, computed without overflow.
+
+    If all numbers along the axis are -inf, the result is -inf.
 
     Args:
         x          array [...]
         axis       axis of the sum
-        keepdims   True: the axis stays, with length 1
+        keepdims   True: keep the axis with length 1
     """
     x = as_float(x)
     top = np.max(x.data, axis=axis, keepdims=True, initial=-np.inf)
@@ -154,13 +160,14 @@ def logsumexp(x, axis=-1, keepdims=False):
 
 @with_torch_hints
 def dropout(x, p=0.5, training=True, rng=None):
-    """Return x with random elements set to 0 and the others divided by 1 - p.
+    """Return x with random elements set to 0 and all other elements divided by 1 - p.
 
     Args:
         x          numbers [...]
-        p          probability of 0, 0 <= p <= 1
-        training   False: x is returned as it is
-        rng        seed or numpy.random.Generator; None: the default generator, which `ta.seed` sets
+        p          probability with which an element becomes 0, 0 <= p <= 1
+        training   False: return x unchanged
+        rng        seed or numpy.random.Generator, or None for the default generator, which
+                   `ta.seed` sets
 
     Raises:
         ValueError: p is not between 0 and 1

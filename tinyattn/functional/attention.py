@@ -25,18 +25,20 @@ def scaled_dot_product_attention(
     attend to it, its NaN can reach the other queries too, because 0 · NaN is NaN.
 
     Args:
-        q        queries (receivers) [..., T, D]; leading axes (batch, heads) broadcast
+        q        queries (receivers) [..., T, D], whose leading axes (batch, heads) broadcast
         k        keys (senders) [..., S, D]
         v        values [..., S, E]
-        mask     bool, broadcast to [..., T, S]; True: query t may attend to key s
-        bias     added to the scores, broadcast to [..., T, S]; -inf hides a key like the mask
-        causal   True: query t attends only to the keys s ≤ t, both counted from the first
-        scale    factor of the scores; None: 1/√D
-        impl     implementation; all give the same result and the same gradients
+        mask     bool, broadcast to [..., T, S], True where query t may attend to key s
+        bias     numbers added to the scores, broadcast to [..., T, S], where -inf hides a key like
+                 the mask
+        causal   True: query t attends only to the keys s ≤ t, where t and s both count from 0
+        scale    factor of the scores, or None for 1/√D
+        impl     which implementation to use. All of them give the same result and gradients
                  "sums"    the index sums as loops (compiled if Numba is installed)
-                 "numpy"   array algebra: two matrix products and a softmax; only this one can
-                           be differentiated more than once
-                 "kernel"  compiled, block by block: the T×S weights are never stored
+                 "numpy"   array algebra: two matrix products and a softmax. This is the only
+                           implementation that can be differentiated more than once
+                 "kernel"  compiled code that computes block by block and never stores the T×S
+                           weights
                  "auto"    "kernel" where it is faster, otherwise "numpy"
 
     Returns:
@@ -46,7 +48,7 @@ def scaled_dot_product_attention(
         ValueError: the shapes do not fit
         TypeError: the mask is not bool, or q, k or v is not floating point
 
-    Source: Vaswani et al. 2017, eq. 1; slides N09, N10.
+    Source: Vaswani et al. 2017, eq. 1, and slides N09, N10.
     """
     q, k, v, mask, bias, scale = _check(q, k, v, mask, bias, scale)
     if causal and k.shape[-2] > q.shape[-2]:
@@ -60,15 +62,15 @@ def scaled_dot_product_attention(
 def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
     """Return the self-attention of H heads whose queries, keys and values are packed in one array.
 
-    The result is the same as splitting x into queries, keys and values, and each of these into
-    heads, and calling `scaled_dot_product_attention`. Here nothing is copied, and x receives its
-    gradient as one array.
+    The result is the same as if you split x into queries, keys and values, split each of these into
+    heads, and call `scaled_dot_product_attention`. This function copies nothing and computes the
+    gradient of x as one array.
 
     Args:
-        x           [..., T, 3·H·d]: queries, keys and values, each with its H heads
+        x           queries, keys and values, each with H heads [..., T, 3·H·d]
         num_heads   number H of heads
-        mask        bool, broadcast to [..., H, T, T]; True: may be attended to
-        bias        added to the scores, broadcast to [..., H, T, T]
+        mask        bool, broadcast to [..., H, T, T], True where query t may attend to key s
+        bias        numbers added to the scores, broadcast to [..., H, T, T]
         causal      True: token t attends only to the tokens ≤ t
 
     Returns:
@@ -95,7 +97,9 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
 
 @with_torch_hints
 def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
-    """Return the weight of key s for query t, a_ts = softmax_s(scale q_t·k_s + bias_ts).
+    """Return the attention weight of each key for each query.
+
+        a_ts = softmax_s(scale q_t·k_s + bias_ts)
 
     Args:
         q        queries [..., T, D]
@@ -103,10 +107,10 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
         mask     as in `scaled_dot_product_attention`
         bias     as in `scaled_dot_product_attention`
         causal   as in `scaled_dot_product_attention`
-        scale    factor of the scores; None: 1/√D
+        scale    factor of the scores, or None for 1/√D
 
     Returns:
-        [..., T, S]; rows sum to 1, or to 0 if the query may not attend to any key
+        weights [..., T, S]. Each row sums to 1, or to 0 if its query may not attend to any key
 
     Raises:
         ValueError: the shapes do not fit

@@ -1,11 +1,13 @@
 """Convolution and pooling in one and two dimensions, based on sliding windows.
 
-`impl` selects the implementation. All give the same result and the same gradients:
+`impl` selects the implementation. All implementations give the same result and gradients:
 
     "sums"    the index sum of slide K03 as loops over a table of neighbours (compiled if Numba is
               installed)
-    "numpy"   array algebra: all windows as one array, multiplied by the weights of a convolution
-    "kernel"  compiled: a convolution block by block, a pooling channel by channel
+    "numpy"   array algebra: all windows form one array, which a convolution multiplies by its
+              weights
+    "kernel"  compiled code, which computes a convolution block by block and a pooling channel by
+              channel
     "auto"    "kernel" where it is faster, otherwise "numpy"
 
 x is [B, C, L] or [B, C, H, W]. If the batch axis is missing, it is added during the call.
@@ -19,7 +21,7 @@ from tinyattn.ops.pool import avg_pool, max_pool
 
 
 def _as_tuple(name, what, value, n):
-    """Return an option as n whole numbers."""
+    """Return an option as a tuple of n whole numbers."""
     values = (value,) * n if np.isscalar(value) else tuple(value)
     if len(values) != n or not all(isinstance(v, int | np.integer) for v in values):
         raise ValueError(f"{name}: {what} must be a whole number or {n} of them, got {value!r}")
@@ -95,17 +97,20 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
 
 
 def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
-    """Return I[j, i], the position of x that output j reads at position i of the kernel; -1: none.
+    """Return the position of x that each output reads at each position of the kernel.
+
+    Entry I[j, i] of the table belongs to output j and position i of the kernel. It is -1 in the
+    padding.
 
     Args:
-        lengths       (L,) or (H, W), whose positions are counted row by row
+        lengths       shape of x, (L,) or (H, W). The positions are numbered row by row
         kernel_size   size of the window
         stride        distance between neighbouring outputs
-        padding       number of positions outside of x on both sides, whose index is -1
+        padding       number of padded positions on both sides of x, which have the index -1
         dilation      distance between neighbouring positions that an output reads
 
     Returns:
-        array [P, K] of whole numbers, for P outputs and K positions of the kernel
+        the table I [P, K] of whole numbers, for P outputs and K positions of the kernel
 
     Raises:
         ValueError: the window does not fit
@@ -155,9 +160,9 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 
 
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
-    """Return the convolution over two axes, as `conv1d` does over one.
+    """Return the convolution of x with weight over two axes, as `conv1d` does over one axis.
 
-    Sizes are one number for both axes, or a pair.
+    The stride, padding and dilation are a number for both axes or a pair of numbers.
 
     Args:
         x          [B, C, H, W] or [C, H, W]
@@ -213,15 +218,15 @@ def _refuse(name, **options):
 
 
 def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
-    """Return the maximum of each window. Tied numbers share the gradient.
+    """Return the maximum of each window. Equal maxima share the gradient.
 
     Args:
         x             [B, C, L] or [C, L]
         kernel_size   size of the window
-        stride        distance between windows; None: kernel_size
+        stride        distance between windows, or None for kernel_size
         padding       number of positions with -inf on both sides
         dilation      distance between the positions of a window
-        ceil_mode     True: a window may reach beyond the end
+        ceil_mode     must be False. In PyTorch, True lets a window reach beyond the end
         impl          "sums", "numpy", "kernel" or "auto"
 
     Returns:
@@ -235,15 +240,15 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
 
 
 def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
-    """Return the maximum of each window over two axes, as `max_pool1d` does over one.
+    """Return the maximum of each window over two axes, as `max_pool1d` does over one axis.
 
     Args:
         x             [B, C, H, W] or [C, H, W]
         kernel_size   size of the window, one number or a pair
-        stride        distance between windows; None: kernel_size
+        stride        distance between windows, or None for kernel_size
         padding       number of pixels with -inf on all sides
         dilation      distance between the pixels of a window
-        ceil_mode     True: a window may reach beyond the end
+        ceil_mode     must be False. In PyTorch, True lets a window reach beyond the end
         impl          "sums", "numpy", "kernel" or "auto"
 
     Returns:
@@ -270,10 +275,10 @@ def avg_pool1d(
     Args:
         x                   [B, C, L] or [C, L]
         kernel_size         size of the window
-        stride              distance between windows; None: kernel_size
+        stride              distance between windows, or None for kernel_size
         padding             number of zeros on both sides
-        ceil_mode           True: a window may reach beyond the end
-        count_include_pad   False: the padding does not count in the mean
+        ceil_mode           must be False. In PyTorch, True lets a window reach beyond the end
+        count_include_pad   must be True: the zeros of the padding count in the mean
         impl                "sums", "numpy", "kernel" or "auto"
 
     Returns:
@@ -296,16 +301,16 @@ def avg_pool2d(
     divisor_override=None,
     impl="auto",
 ):
-    """Return the mean of each window over two axes, as `avg_pool1d` does over one.
+    """Return the mean of each window over two axes, as `avg_pool1d` does over one axis.
 
     Args:
         x                   [B, C, H, W] or [C, H, W]
         kernel_size         size of the window, one number or a pair
-        stride              distance between windows; None: kernel_size
+        stride              distance between windows, or None for kernel_size
         padding             number of zeros on all sides
-        ceil_mode           True: a window may reach beyond the end
-        count_include_pad   False: the padding does not count in the mean
-        divisor_override    divide the sum of a window by this number instead
+        ceil_mode           must be False. In PyTorch, True lets a window reach beyond the end
+        count_include_pad   must be True: the zeros of the padding count in the mean
+        divisor_override    must be None: the sum of a window is divided by the size of the window
         impl                "sums", "numpy", "kernel" or "auto"
 
     Returns:
@@ -324,12 +329,12 @@ def avg_pool2d(
 
 
 def pad(input, pad, mode="constant", value=0.0):
-    """Add elements at the ends of the last axes, or remove some.
+    """Return an array with elements added at the ends of its last axes, or removed there.
 
     Args:
         input   array [...]
-        pad     widths, counted from the last axis: (left, right, top, bottom, …), as in PyTorch;
-                negative widths remove elements
+        pad     numbers of added elements, from the last axis backwards: (left, right, top, bottom,
+                …), as in PyTorch. A negative number removes elements
         mode    "constant"
         value   the constant
     """

@@ -9,9 +9,9 @@ from tinyattn.ops.gamma import polygamma
 
 
 def lgamma(x):
-    """Return ln |Γ(x)|, which is infinite at the poles 0, -1, -2, …
+    """Return the log-gamma function ln |Γ(x)|, which is infinite at the poles 0, -1, -2, …
 
-    For x < ½ it uses ln π - ln |sin πx| - ln Γ(1 - x).
+    For x < ½, the function is computed as ln π - ln |sin πx| - ln Γ(1 - x).
     """
     left, inner = _mirrored(x)
     y = polygamma(inner, 0)
@@ -21,9 +21,9 @@ def lgamma(x):
 
 
 def digamma(x):
-    """Return d/dx ln |Γ(x)|, which has no value at the poles 0, -1, -2, …
+    """Return the digamma function d/dx ln |Γ(x)|, which has no value at the poles 0, -1, -2, …
 
-    For x < ½ it uses ψ(1 - x) - π / tan πx.
+    For x < ½, the function is computed as ψ(1 - x) - π / tan πx.
     """
     left, inner = _mirrored(x)
     y = polygamma(inner, 1)
@@ -32,13 +32,16 @@ def digamma(x):
 
 
 def _mirrored(x):
-    """Return which numbers are below ½, and whichever of x and 1 - x is at least ½."""
+    """Return (x < ½, the larger of x and 1 - x), both for each element of x."""
     left = np.less(to_array(x), 0.5)
     return left, np.where(left, np.subtract(1, x), x)
 
 
 def _from_pole(x, left):
-    """Return π (x - nearest whole number), with the same |sin| and tan as πx; π/2 on the right."""
+    """Return π (x - nearest whole number), which has the same |sin| and tan as πx.
+
+    For x ≥ ½, the result is not used. It is π/2, so that sin and tan are not 0.
+    """
     left = left & np.isfinite(to_array(x))
     near = np.where(left, np.rint(np.where(left, to_array(x), 0)), 0)
     return np.pi * np.where(left, np.subtract(x, near), 0.5)

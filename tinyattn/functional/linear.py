@@ -12,7 +12,7 @@ from tinyattn.ops.index import getitem
 
 
 def linear(x, weight, bias=None):
-    """Return x Wᵀ + b.
+    """Return the linear map of the last axis of x, x Wᵀ + b.
 
     Args:
         x        [..., in]
@@ -53,12 +53,12 @@ def check_indices(name, ids, n, ignore=None):
 
 
 def embedding(ids, weight, padding_idx=None):
-    """Return the rows weight[ids].
+    """Return the row of a table for each id, weight[ids].
 
     Args:
-        ids           whole numbers [...] in [0, V)
+        ids           whole numbers [...] from 0 to V - 1
         weight        [V, D]
-        padding_idx   row that gets no gradient, or None
+        padding_idx   index of a row that gets no gradient, or None
 
     Returns:
         [..., D]
@@ -77,11 +77,11 @@ def embedding(ids, weight, padding_idx=None):
 
 
 def one_hot(ids, num_classes=None):
-    """Return 1 at the position of each id and 0 elsewhere.
+    """Return a vector for each id that is 1 at the position of the id and 0 elsewhere.
 
     Args:
         ids           whole numbers [...] in [0, num_classes)
-        num_classes   number of positions; None: up to the largest id
+        num_classes   length of a vector, or None for the largest id + 1
 
     Returns:
         [..., num_classes] int64
@@ -110,11 +110,11 @@ def _length(name, x, p, axis, eps):
 
 @with_torch_hints
 def normalize(x, p=2.0, axis=1, eps=1e-12):
-    """Return x / max(‖x‖_p, eps), with the norm along an axis.
+    """Return x divided by its norm along an axis, x / max(‖x‖_p, eps).
 
     Args:
         x      array [...]
-        p      order of the norm; 2: the Euclidean norm
+        p      order of the norm, where 2 is the Euclidean norm
         axis   axis of the norm
         eps    smallest divisor
     """
@@ -126,12 +126,12 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
 
 @with_torch_hints
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
-    """Return x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)) along an axis.
+    """Return the cosine of the angle between vectors, x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)).
 
     Args:
         x1     array [...]
         x2     array that broadcasts with x1
-        axis   axis of the product and the norms
+        axis   axis along which x₁ and x₂ are vectors
         eps    ε, the smallest divisor
     """
     x1, x2 = as_tensor(x1), as_tensor(x2)

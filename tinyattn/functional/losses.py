@@ -1,8 +1,8 @@
-"""Losses: the distance of predictions from targets, as one number.
+"""Loss functions, which measure how far predictions are from their targets.
 
 The formulas call the arguments input and target x and t. `reduction` is "mean" or "sum", which
 return a single number, or "none", which returns the loss of every element. All losses raise
-ValueError if the shapes of input and target do not fit, or if the reduction is none of these.
+ValueError if the shapes of input and target do not fit, or if reduction has any other value.
 """
 
 import numpy as np
@@ -76,9 +76,9 @@ def l1_loss(input, target, reduction="mean"):
 @with_torch_hints
 @one_box
 def huber_loss(input, target, reduction="mean", delta=1.0):
-    """Return (x - t)² / 2 up to |x - t| = δ, and δ (|x - t| - δ/2) beyond, for each element.
+    """Return the Huber loss, a parabola for small errors and a straight line for large ones.
 
-    The parabola continues as a straight line.
+    The loss of an element is (x - t)² / 2 if |x - t| ≤ δ, and δ (|x - t| - δ/2) otherwise.
 
     Args:
         input       x [...]
@@ -105,7 +105,7 @@ def _log_at_least_minus_100(p):
 
 
 def _check_not_negative(name, what, weight):
-    """Raise for nan and for negative weights, with which a loss could fall without end."""
+    """Raise for nan and for negative weights, which would make a loss unbounded below."""
     if weight is None:
         return
     w = np.asarray(to_array(weight))
@@ -117,7 +117,7 @@ def _check_not_negative(name, what, weight):
 
 
 def _check_unit_interval(name, target):
-    """Raise for targets outside of [0, 1]: their loss has no meaning, and may be negative."""
+    """Raise for targets outside of [0, 1], whose loss has no meaning and may be negative."""
     t = to_array(target)
     if t.size and not (t.min() >= 0 and t.max() <= 1):
         wrong = t[~((t >= 0) & (t <= 1))].flat[0]
@@ -130,12 +130,14 @@ def _check_unit_interval(name, target):
 @with_torch_hints
 @one_box
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
-    """Return -(t ln p + (1 - t) ln(1 - p)) for probabilities p. Each logarithm is at least -100.
+    """Return the binary cross-entropy of probabilities p, -(t ln p + (1 - t) ln(1 - p)).
+
+    A logarithm below -100 is replaced by -100, so the loss stays finite for p = 0 and p = 1.
 
     Args:
         input       p [...], between 0 and 1
         target      t, in the shape of p, between 0 and 1
-        weight      factor for each element, broadcast to p; None: 1
+        weight      factor for each element, broadcast to p, or None for 1
         reduction   "mean", "sum" or "none"
 
     Raises:
@@ -161,14 +163,16 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 @with_torch_hints
 @one_box
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
-    """Return w t softplus(-x) + (1 - t) softplus(x) for scores x, with p = σ(x).
+    """Return the binary cross-entropy of scores x, w t softplus(-x) + (1 - t) softplus(x).
+
+    It is the binary cross-entropy of the probabilities p = σ(x), computed without overflow.
 
     Args:
         input        scores x [...]
         target       t, in the shape of x, between 0 and 1
-        weight       factor for each element, broadcast to x; None: 1
+        weight       factor for each element, broadcast to x, or None for 1
         reduction    "mean", "sum" or "none"
-        pos_weight   w, broadcast to x; None: 1
+        pos_weight   factor w of the positive examples, broadcast to x, or None for 1
 
     Raises:
         ValueError: the shapes differ, or a target is not between 0 and 1
@@ -188,12 +192,12 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
 @with_torch_hints
 @one_box
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
-    """Return -x[target] for log-probabilities x.
+    """Return the negative log-likelihood of the targets, -x[target] for log-probabilities x.
 
     Args:
         input          x [N, C, ...] or [C]
         target         classes [N, ...], whole numbers in [0, C)
-        weight         weight of each class [C]; with "mean", the result is the weighted mean
+        weight         weight of each class [C]. With "mean", the result is the weighted mean
         ignore_index   target value that is ignored
         reduction      "mean", "sum" or "none"
 
@@ -215,7 +219,7 @@ def _nll_loss(name, input, target, weight, ignore_index, reduction):
 
 
 def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss_of):
-    """Do what nll_loss and cross_entropy have in common: checks, weights, ignored classes."""
+    """Compute nll_loss or cross_entropy, which share their checks, weights and ignored classes."""
     expected = input.shape[:axis] + input.shape[axis + 1 :]
     if np.shape(target) != expected:
         raise ValueError(
@@ -278,12 +282,12 @@ def _class_weights(name, weight, C, dtype):
 def cross_entropy(
     input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
 ):
-    """Return -ln softmax(x)[target] for scores x.
+    """Return the cross-entropy of the targets, -ln softmax(x)[target] for scores x.
 
     Args:
         input             scores x [N, C, ...] or [C]
         target            classes [N, ...], or probabilities in the shape of x
-        weight            weight of each class [C]; with "mean", the result is the weighted mean
+        weight            weight of each class [C]. With "mean", the result is the weighted mean
         ignore_index      target value that is ignored
         reduction         "mean", "sum" or "none"
         label_smoothing   ε: the target becomes (1 - ε) target + ε / C
@@ -352,13 +356,13 @@ def _along(weight, axis, ndim):
 @with_torch_hints
 @one_box
 def kl_div(input, target, reduction="mean", log_target=False):
-    """Return t (ln t - x) for log-probabilities x and probabilities t.
+    """Return the Kullback-Leibler divergence, t (ln t - x) for each element.
 
     Args:
         input        x [...]
         target       t, in the shape of x
         reduction    "mean", "sum", "none", or "batchmean", which divides the sum by the length of
-                     the first axis: the divergence as defined, for each example
+                     the first axis. This is the mean divergence of the examples
         log_target   True: the target is ln t
 
     Raises:

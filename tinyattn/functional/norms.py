@@ -1,4 +1,4 @@
-"""Normalization: of each position separately (layer, RMS) or of each feature over the batch."""
+"""Normalization of each position separately (layer, RMS) or of each feature over the batch."""
 
 import math
 
@@ -28,17 +28,17 @@ def _wide(norm, x, *parameters):
 
 @one_box
 def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
-    """Return (x - mean) / √(var + ε) · weight + bias, with mean and var over the last axes.
+    """Return x normalized over its last axes, (x - mean) / √(var + ε) · weight + bias.
 
     Args:
         x                  [..., *normalized_shape]
-        normalized_shape   sizes of the axes that are normalized, or the size of the last one
+        normalized_shape   sizes of the axes that are normalized, or the size of the last axis
         weight             [*normalized_shape], or None
         bias               [*normalized_shape], or None
         eps                ε >= 0
 
     Raises:
-        ValueError: the last axes of x have other sizes, or eps is negative
+        ValueError: the sizes of the last axes of x differ from normalized_shape, or eps is negative
 
     Source: Ba, Kiros, Hinton 2016.
     """
@@ -52,16 +52,16 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 @one_box
 def rms_norm(x, normalized_shape, weight=None, eps=None):
-    """Return x / √(mean(x²) + ε) · weight, with the mean over the last axes.
+    """Return x divided by its root mean square over the last axes, x / √(mean(x²) + ε) · weight.
 
     Args:
         x                  [..., *normalized_shape]
-        normalized_shape   sizes of the axes that are normalized, or the size of the last one
+        normalized_shape   sizes of the axes that are normalized, or the size of the last axis
         weight             [*normalized_shape], or None
-        eps                ε >= 0; None: the machine precision of the dtype of x
+        eps                ε >= 0, or None for the machine precision of the dtype of x
 
     Raises:
-        ValueError: the last axes of x have other sizes, or eps is negative
+        ValueError: the sizes of the last axes of x differ from normalized_shape, or eps is negative
 
     Source: Zhang, Sennrich 2019.
     """
@@ -78,15 +78,17 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
 def batch_norm(
     x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
 ):
-    """Return (x - mean) / √(var + ε) · weight + bias, for each feature (axis 1).
+    """Return x with each feature (axis 1) normalized, (x - mean) / √(var + ε) · weight + bias.
 
     Args:
         x              [B, C, ...]
-        running_mean   running average [C], an array that is updated in training, or None
-        running_var    running average [C], likewise
+        running_mean   running average of the mean [C], an array that is updated in training, or
+                       None
+        running_var    running average of the variance [C], in the same form
         weight         [C], or None
         bias           [C], or None
-        training       True: mean and var come from the batch; False: the running averages
+        training       True: compute mean and var from the batch instead of using the running
+                       averages
         momentum       weight of the batch in the running averages, 0 <= momentum <= 1
         eps            ε >= 0
 

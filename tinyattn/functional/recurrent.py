@@ -1,4 +1,4 @@
-"""Recurrent cells over sequences, or one step of them, on checked arguments.
+"""Recurrent cells for whole sequences or for one step, with arguments that have been checked.
 
 The cells and their formulas are in `ops/recurrent.py`.
 """
@@ -13,13 +13,13 @@ __all__ = ["GRU", "LSTM", "RELU_RNN", "RNN", "Cell", "check_lengths", "scan", "s
 
 
 def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
-    """Return the next state of a cell, a tuple of [B, H] like the state, for x [B, D].
+    """Return the next state of a cell for x [B, D]. Both states are tuples of arrays [B, H].
 
-    impl     implementation; all give the same result and the same gradients
+    impl     which implementation to use. All of them give the same result and gradients
              "sums"    the index sums as loops (compiled if Numba is installed)
-             "numpy"   two products and array algebra
-             "kernel"  two products, and the gates of a GRU or LSTM compiled (not for an RNN, whose
-                       single gate leaves nothing to combine)
+             "numpy"   two matrix products and array algebra
+             "kernel"  two matrix products, and compiled code for the gates of a GRU or LSTM. It
+                       does not exist for an RNN, whose single gate leaves nothing to combine
              "auto"    "kernel" where it is faster, otherwise "numpy"
 
     All except "sums" can be differentiated more than once.
@@ -34,15 +34,17 @@ def scan(
 ):
     """Run a cell over sequences. Return the states h_t of all steps [B, T, H] and the last state.
 
-    x        [B, T, D]; state: tuple of [B, H]; weights as in ops/recurrent.py
-    lengths  [B] whole numbers from 0 to T: sequence b ends after lengths[b] steps. Later steps have
-             no influence, their h_t is 0, and the last state is the state at the end of the
-             sequence
-    reverse  True: go from the end of each sequence to its beginning; h_t stays at position t
-    impl     implementation; all give the same result and the same gradients
+    x        [B, T, D]. The state is a tuple of arrays [B, H], and the weights are as in
+             ops/recurrent.py
+    lengths  [B] whole numbers from 0 to T. Sequence b ends after lengths[b] steps. Later steps have
+             no effect, their h_t is 0, and the last state is the state at the end of the sequence
+    reverse  True: go from the end of each sequence to its beginning. h_t is still at position t
+    impl     which implementation to use. All of them give the same result and gradients
              "sums"    the index sums as loops (compiled if Numba is installed)
-             "numpy"   one matrix product per step; can be differentiated more than once
-             "kernel"  compiled, a part of the batch for the whole sequence on each thread
+             "numpy"   one matrix product per step. This implementation can be differentiated more
+                       than once
+             "kernel"  compiled code, in which each thread processes whole sequences of a part of
+                       the batch
              "auto"    "kernel" where it is faster, otherwise "numpy"
     """
     x, w_ih, w_hh, b_ih, b_hh, *state = of_one_dtype(x, w_ih, w_hh, b_ih, b_hh, *state)

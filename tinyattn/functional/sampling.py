@@ -7,10 +7,10 @@ from tinyattn.engine.random import generator
 
 
 def multinomial(input, rng=None):
-    """Draw one index for each row of probabilities, which may be float32 and need not sum to 1.
+    """Draw one random index for each row of probabilities, which need not sum to 1 exactly.
 
-    `rng.choice(V, p=p)` refuses probabilities of a Tensor when their sum is 1 only to the precision
-    of float32. Here each row is divided by its sum.
+    NumPy's `rng.choice(V, p=p)` raises an error if p is float32, because its sum is 1 only to the
+    precision of float32. This function divides each row by its sum first.
 
     Args:
         input   probabilities p [..., V], or other weights >= 0
@@ -20,7 +20,7 @@ def multinomial(input, rng=None):
         indices [...], whole numbers in [0, V)
 
     Raises:
-        ValueError: a number is negative or nan, or a row has no positive number
+        ValueError: a number is negative, nan or infinite, or a row has no positive number
     """
     p = np.asarray(to_array(input), np.float64)
     if p.ndim == 0 or not np.all(p >= 0) or not np.all(np.isfinite(p)):

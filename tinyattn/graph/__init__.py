@@ -1,4 +1,4 @@
-"""Graphs and point clouds: edges, message passing, layers, and objects found among points."""
+"""Graphs and point clouds: edges, message passing, layers and object condensation."""
 
 from tinyattn.engine import torch_hints
 from tinyattn.graph.condensation import (

@@ -1,14 +1,14 @@
-"""Object condensation: find several objects in one cloud of points, without a grid or a limit.
+"""Object condensation, which finds any number of objects in a cloud of points, without a grid.
 
-The points are moved into a space where the points of an object are close together and objects are
-apart, and one point of each object becomes its condensation point, which predicts the properties of
-the object. Letters as in the paper, arXiv:2002.03605:
+A network places the points in a space where points of the same object are close together and
+different objects are far apart. One point of each object becomes its condensation point, which
+predicts the properties of the object. The letters are the same as in the paper, arXiv:2002.03605:
 
     β_i in [0, 1]                           the condensation strength of point i
     q_i = arctanh² β_i + q_min              its charge
     α_k                                     the condensation point of object k: its highest charge
     V̌_k(x) = |x - x_αk|² q_αk               attracts the points of object k
-    V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk    repels all other points; falls linearly to 0 at 1
+    V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk    repels all other points, falls linearly to 0 at 1
 
 Slides K55-K60, KB02.
 """
@@ -22,13 +22,13 @@ from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.graph.segment import segment_sum
 from tinyattn.ops.condensation import repulsion
 
-HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1; above this β, the charge stays what it is here
+HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1, so above this β the charge is constant
 TOGETHER = 2**16  # number of distances in a block, which fits into a cache
 PIECE, MOST_KEPT = 2**18, 8  # number of pairs in a block, and largest number of blocks to keep
 
 
 class Terms(NamedTuple):
-    """The five terms of the loss, each a scalar Tensor: the mean over the events of the batch.
+    """The five terms of the loss, each a scalar Tensor, averaged over the events of the batch.
 
     Attributes:
         attraction            1/N Σ_j q_j Σ_k M_jk V̌_k(x_j)
@@ -53,19 +53,22 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
         L_p = Σ_i L_i (1 - n_i) arctanh² β_i / Σ_i (1 - n_i) arctanh² β_i
 
     N, K and N_B count the points, objects and noise points of an event, and M_jk = 1 if point j
-    belongs to object k. L_p is a weighted mean, so it also gives β a gradient,
-    ∂L_p/∂β_i = w'(β_i) (L_i - L_p) / Σ w with w = arctanh² β, which lowers β for a point that
-    predicts worse than the mean. A term without anything to sum is 0. Time grows with
-    points × objects, and memory with their sum.
+    belongs to object k. L_p is a weighted mean with the weights w = arctanh² β, so it also gives β
+    a gradient, which lowers β for a point that predicts worse than the mean:
+
+        ∂L_p/∂β_i = w'(β_i) (L_i - L_p) / Σ w
+
+    A term without any summands is 0. The time grows with points × objects, and the memory
+    with points + objects.
 
     Args:
         beta            condensation strength of each point [N], in [0, 1], for example a sigmoid
-        x               the points in the space where they condense [N, C]
-        truth           the object that each point belongs to [N] int; negative: noise (n_i = 1)
-        property_loss   L_i [N]: error of the properties predicted at point i; None: no L_p
-        batch           event of each point [N] int, where the loss is the mean over the events;
-                        None: a single event
-        q_min           smallest charge, with which points of low β still attract and repel
+        x               coordinates of the points in the space where they condense [N, C]
+        truth           index of each point's object [N] int, negative for noise (n_i = 1)
+        property_loss   L_i [N], the error of the properties predicted at point i. None: L_p is 0
+        batch           index of each point's event [N] int, or None for a single event. The loss is
+                        the mean over the events
+        q_min           smallest charge, which lets points of low β attract and repel too
         s_B             weight of the noise term
         s_C             weight of L_β + L_V relative to L_p
 
@@ -75,20 +78,20 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
     Raises:
         ValueError: shapes do not fit, there are no points, a β is not in [0, 1], or q_min < 0
 
-    Source: Kieseler 2020; slide KB02.
+    Source: Kieseler 2020 and slide KB02.
     """
     t = condensation_terms(beta, x, truth, property_loss, batch, q_min)
     return t.properties + s_C * (t.attraction + t.repulsion + t.condensation_points + s_B * t.noise)
 
 
 def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1):
-    """Return the five terms of `condensation_loss`, before they are weighted with s_B and s_C.
+    """Return the five terms of `condensation_loss` without the weights s_B and s_C.
 
     Args:
         beta            as in `condensation_loss`
         x               as in `condensation_loss`
         truth           as in `condensation_loss`
-        property_loss   L_i [N]; None: the term `properties` is 0
+        property_loss   L_i [N], or None to make the term `properties` 0
         batch           as in `condensation_loss`
         q_min           as in `condensation_loss`
 
@@ -127,7 +130,7 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
 
 
 def _object_ids(truth, event):
-    """Return the object of each point, numbered across events (-1: noise), and its event."""
+    """Return the object of each point, numbered across events (-1 for noise), and its event."""
     hits = np.flatnonzero(truth >= 0)
     labels, label = np.unique(truth[hits], return_inverse=True)
     names, number = np.unique(event[hits] * len(labels) + label, return_inverse=True)
@@ -137,7 +140,7 @@ def _object_ids(truth, event):
 
 
 def _condensation_points(q, object_of_hit):
-    """Return the point of highest charge of each object, the first one if several are equal."""
+    """Return the point of highest charge in each object, or the first of several equal ones."""
     order = np.lexsort((np.arange(len(q)), -q))
     order = order[object_of_hit[order] >= 0]
     _, first = np.unique(object_of_hit[order], return_index=True)
@@ -145,9 +148,7 @@ def _condensation_points(q, object_of_hit):
 
 
 def _shares(event, E, like):
-    """Return weights that make a sum over these the mean over E events: 1 / (E · number in the
-    event).
-    """
+    """Return 1 / (E · number in the event), weights that turn a sum into a mean over E events."""
     return (1 / (np.bincount(event, minlength=E)[event] * E)).astype(to_array(like).dtype)
 
 
@@ -157,7 +158,7 @@ def _attraction(x, q, x_alpha, q_alpha, hits, mine):
 
 
 class _Pairs:
-    """The pairs of a point and another point's object that repel, less than 1 apart in one event.
+    """The pairs of a point and another object that repel: less than 1 apart and in the same event.
 
     The pairs are yielded in blocks. Few pairs are kept, but many are searched for again each time,
     because 100,000 points and 200 objects may give 20 million pairs. The search uses plain arrays,
@@ -213,7 +214,7 @@ def _properties(loss, charge, event, E):
 
 
 def _check(beta, x, truth, property_loss, batch):
-    """Return truth as an array, and the rows of each event."""
+    """Return truth as an array, and the rows of each event, after checking all arguments."""
     name, N = "condensation_loss", len(to_array(beta))
     truth = np.asarray(to_array(truth))
     if beta.ndim != 1 or x.ndim != 2 or x.shape[0] != N:
@@ -243,7 +244,7 @@ def _check(beta, x, truth, property_loss, batch):
 
 
 def _events(name, batch, N):
-    """The rows of each event."""
+    """Return the rows of each event."""
     if batch is None:
         return [np.arange(N)]
     batch = np.asarray(to_array(batch))
@@ -260,29 +261,29 @@ def _events(name, batch, N):
 
 
 def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
-    """Collect objects, starting from the point with the highest β.
+    """Assign points to objects, starting from the point with the highest β.
 
-    If its β is above t_β, this point claims all points within t_d. Then the remaining point with
-    the highest β does the same, and so on.
-
-    A point can join or start an object only if it has not been assigned yet. If several points have
-    the same β, the first one is chosen.
+    If the β of this point is above t_beta, the point becomes the condensation point of an object,
+    which gets all points within the distance t_d. The same is repeated with the points that have
+    not been assigned yet, until none of them has a β above t_beta. Of several points with the same
+    β, the first one is chosen.
 
     Args:
         beta     condensation strength of each point [N]
-        x        the points in the space where they condensed [N, C]
-        t_beta   a point starts an object only if its β is above this
-        t_d      distance within which this point claims others, at least 0
-        batch    event of each point [N] int (no object spans two events); None: a single event
+        x        coordinates of the points in the space where they condense [N, C]
+        t_beta   a point starts an object only if its β is above this number
+        t_d      distance within which points belong to the object, at least 0
+        batch    index of each point's event [N] int, or None for a single event. All points of an
+                 object are in the same event
 
     Returns:
-        (found [N] int64, points), where found[i] is the object of point i, -1 for none, and
-        points[found[i]] is its condensation point
+        (found [N] int64, points), where found[i] is the object of point i, or -1 if it belongs to
+        none, and points[k] is the condensation point of object k
 
     Raises:
         ValueError: shapes do not fit, t_d < 0, or beta or x is nan or infinite
 
-    Source: Kieseler 2020; slide K58.
+    Source: Kieseler 2020 and slide K58.
     """
     beta, x = np.asarray(to_array(beta)), np.asarray(to_array(x))
     if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
@@ -304,7 +305,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
 
 
 def _finite(name, letter, values):
-    """Return the values of N points as floats. Raises ValueError for nan and infinity."""
+    """Return the values of N points as floats, or raise ValueError for nan and infinity."""
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name}: expected {letter} to be real numbers, got {values.dtype}")
     values = values.astype(np.result_type(values.dtype, np.float32))  # 0 - 1 is 255 in uint8
@@ -319,14 +320,16 @@ def _finite(name, letter, values):
 
 
 class Matching(NamedTuple):
-    """The matches of found objects with true ones.
+    """The matches of found objects with true objects.
 
     Attributes:
-        pairs        found and true object of each of M matches [M, 2]
+        pairs        indices of the found and the true object of each of M matches [M, 2]
         iou          intersection over union of each match [M]
-        efficiency   fraction of the true objects that were found; nan if there are none
-        purity       fraction of the found objects that match; nan if there are none
-        event        event of each match [M], 0 if there is no batch
+        efficiency   fraction of the true objects that were found, or nan if there are no true
+                     objects
+        purity       fraction of the found objects that match a true one, or nan if no objects were
+                     found
+        event        event of each match as in `batch` [M], or 0 if no `batch` was given
     """
 
     pairs: np.ndarray
@@ -337,25 +340,26 @@ class Matching(NamedTuple):
 
 
 def match(found, truth, threshold=0.5, weights=None, batch=None):
-    """Pair found and true objects whose intersection over union exceeds the threshold.
+    """Match found with true objects whose intersection over union exceeds the threshold.
 
         IoU = Σ_{i in both} w_i / Σ_{i in either} w_i
 
-    The pair with the highest IoU is matched first, and each object at most once.
+    The pair with the highest IoU is matched first, and each object is matched at most once.
 
     Args:
-        found       object that each point was assigned to [N] int; negative: none
-        truth       object that each point belongs to [N] int; negative: noise
-        threshold   a pair matches only if its IoU is above this
-        weights     w_i [N], for example energies; None: 1 for each point
-        batch       event of each point [N] int, where equal numbers in different events mean
-                    different objects; None: a single event
+        found       index of the object that each point was assigned to [N] int, or a negative
+                    number for none
+        truth       index of each point's true object [N] int, or a negative number for noise
+        threshold   a pair matches only if its IoU is above this number
+        weights     w_i [N], for example energies, or None for 1 for each point
+        batch       index of each point's event [N] int, or None for a single event. The same number
+                    in two events means two different objects
 
     Returns:
         `Matching`
 
     Raises:
-        TypeError: found or truth is the pair that `condense` returns, not its first element
+        TypeError: found or truth is the pair that `condense` returns instead of its first element
         ValueError: shapes do not fit, or a weight is nan or infinite
 
     Source: slide K59.
@@ -403,7 +407,7 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
 
 
 def _highest_first(iou, f_of, t_of, used_f, used_t, threshold):
-    """Choose among the possible pairs, using each object at most once."""
+    """Choose pairs in the order of their IoU, using each object at most once."""
     chosen = []
     for p in np.argsort(-iou, kind="stable"):
         if not iou[p] > threshold:

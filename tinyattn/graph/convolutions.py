@@ -1,10 +1,10 @@
-"""Layers on a given graph: GCN and GAT, and the block that updates edges, nodes and the whole.
+"""Layers on a given graph: GCN, GAT, and a block that updates edges, nodes and the whole graph.
 
     GCNConv   y_i = Σ_j  Θ x_j / √(d_i d_j) + b          fixed weights, from the degrees d
     GATConv   y_i = Σ_j  a_ij Θ x_j + b                  learned weights, Σ_j a_ij = 1
 
-In both a node also receives from itself (add_self_loops). Parameters have PyTorch Geometric's
-names and shapes.
+In both layers, a node also receives a message from itself (add_self_loops). Parameters have the
+same names and shapes as in PyTorch Geometric.
 """
 
 import numpy as np
@@ -37,17 +37,17 @@ def _nodes(name, x, graph, features):
 class GCNConv(Module):
     """A graph convolution, y_i = Σ_{j ∈ N(i)∪{i}} w_ij / √(d_i d_j) Θ x_j + b with d_i = Σ_j w_ij.
 
-    It is called with (x, graph, edge_weight=None). A node without edges has d = 0 and receives only
-    from itself, or nothing. Θ is `lin.weight`.
+    Call it with (x, graph, edge_weight=None). A node without edges receives a message only from
+    itself. Without self-loops, it has d = 0 and receives nothing. Θ is `lin.weight`.
 
     Args:
         in_channels      number of features of x
         out_channels     number of features of y
-        add_self_loops   False: a node does not receive from itself
-        bias             False: there is no b
+        add_self_loops   False: a node does not receive a message from itself
+        bias             False: no b is added
         rng              seed or numpy.random.Generator for the initial values
 
-    Source: Kipf and Welling 2017; slide N05.
+    Source: Kipf and Welling 2017, and slide N05.
     """
 
     def __init__(self, in_channels, out_channels, add_self_loops=True, bias=True, rng=None):
@@ -64,8 +64,8 @@ class GCNConv(Module):
 
         Args:
             x             features of the nodes
-            graph         the `Graph`
-            edge_weight   w, a number for each edge [E]; None: 1
+            graph         the `Graph` with these nodes
+            edge_weight   w, a number for each edge [E], or None for 1
 
         Raises:
             ValueError: the shapes do not fit, or the weights of a node add up to less than 0
@@ -111,22 +111,22 @@ class GATConv(Module):
 
         a_ij = softmax_j LeakyReLU(α_dst·Θx_i + α_src·Θx_j)
 
-    It is called with (x, graph). Each of the H heads has its own part of Θ (`lin.weight`) and its
-    own vectors `att_dst` and `att_src` [1, H, out_channels]. α of the paper is [α_dst ‖ α_src]
-    here.
+    Call it with (x, graph). Each of the H heads has a separate part of Θ (`lin.weight`) and of the
+    vectors `att_dst` and `att_src` [1, H, out_channels]. The vector α of the paper is [α_dst ‖
+    α_src] here.
 
     Args:
         in_channels      number of features of x
         out_channels     number of features of y in each head
         heads            number H of heads
-        concat           True: the heads are concatenated; False: they are averaged
+        concat           True: the heads are concatenated instead of averaged
         negative_slope   slope of the LeakyReLU
         dropout          probability with which an attention weight becomes 0 in training
-        add_self_loops   False: a node does not receive from itself
-        bias             False: there is no b
+        add_self_loops   False: a node does not receive a message from itself
+        bias             False: no b is added
         rng              seed or numpy.random.Generator for the initial values and the dropout
 
-    Source: Veličković et al. 2018; slides K41, N05.
+    Source: Veličković et al. 2018 and slides K41, N05.
     """
 
     def __init__(
@@ -155,14 +155,14 @@ class GATConv(Module):
     def forward(self, x, graph):
         """Apply the layer. Shape: x [N, in_channels] → [N, heads · out_channels].
 
-        Without concat, the result is [N, out_channels].
+        If concat is False, the result is [N, out_channels].
 
         Args:
             x       features of the nodes
-            graph   the `Graph`
+            graph   the `Graph` with these nodes
 
         Raises:
-            ValueError: x has another shape
+            ValueError: x has a different shape
         """
         x, graph, a = self._attend(x, graph)
         a = F.dropout(a, self.dropout, self.training)
@@ -175,7 +175,7 @@ class GATConv(Module):
 
         Args:
             x       features of the nodes
-            graph   the `Graph`
+            graph   the `Graph` with these nodes
         """
         return self._attend(x, graph)[1:]
 
@@ -195,21 +195,21 @@ class GATConv(Module):
 class GraphNetBlock(Module):
     """A block that updates every edge, then every node, then the whole graph.
 
-        e'_k = φᵉ(e_k, x_dst, x_src, u)        from its two ends and the whole graph
-        x'_i = φᵛ(Σ_{k → i} e'_k, x_i, u)      from the edges that arrive
+        e'_k = φᵉ(e_k, x_dst, x_src, u)        from its two nodes and the whole graph
+        x'_i = φᵛ(Σ_{k → i} e'_k, x_i, u)      from the incoming edges
         u'   = φᵘ(Σ_k e'_k, Σ_i x'_i, u)       from all edges and nodes
 
-    It is called with (x [N, F], graph, e [E, F] = None, u [G, F] = None) and returns (x', e', u').
-    Inputs that are None are left out.
+    Call it with (x [N, F], graph, e [E, F'] = None, u [G, F''] = None). It returns (x', e', u').
+    Inputs that are None are omitted from the concatenation.
 
     Args:
-        edge_model     φᵉ, a module applied to the concatenation of its arguments; None: e does not
-                       change
-        node_model     φᵛ, likewise
-        global_model   φᵘ, likewise
+        edge_model     φᵉ, a module applied to the concatenation of its arguments, or None to leave
+                       e unchanged
+        node_model     φᵛ, in the same form
+        global_model   φᵘ, in the same form
         aggregate      "sum", "mean", "max", "min" or "prod", instead of the sums above
 
-    Source: Battaglia et al. 2018; slide K35.
+    Source: Battaglia et al. 2018 and slide K35.
     """
 
     def __init__(self, edge_model=None, node_model=None, global_model=None, aggregate="sum"):
@@ -225,12 +225,12 @@ class GraphNetBlock(Module):
 
         Args:
             x       features of the nodes [N, F]
-            graph   the `Graph`
+            graph   the `Graph` with these nodes
             e       features of the edges [E, F'], or None
             u       features of the graphs [G, F''], or None
 
         Raises:
-            ValueError: features belong to another number of nodes, edges or graphs
+            ValueError: the number of rows differs from the number of nodes, edges or graphs
         """
         x = nodes("GraphNetBlock", x, graph)
         e, u = (None if f is None else as_tensor(f) for f in (e, u))

@@ -1,17 +1,17 @@
-"""Layers on point clouds: EdgeConv on a given graph, and layers that choose their own neighbours.
+"""Layers on point clouds: EdgeConv on a given graph, and layers that choose the neighbours.
 
-With x_i for the point that receives and x_j for its neighbours:
+Here x_i is the receiving point, and x_j are its neighbours:
 
     EdgeConv, DynamicEdgeConv   y_i = □_j  nn(x_i ‖ x_j - x_i)
     GravNetConv                 y_i = W₁ x_i + W₂ [mean_j ‖ max_j] exp(-10 d²_ij) h_j
 
 If nn starts with a linear layer, its product splits: A x_i + B (x_j - x_i) = (A - B) x_i + B x_j.
-The two products are computed once for each of the N points, so only a sum remains for each of the
-N·K edges. If □ is the maximum, increasing activations at the end of nn may follow it instead of
-preceding it. If nn has nothing else, even that sum moves out of the maximum, and no tensor of edges
-is needed at all (slide K44).
+The two products are computed once for each of the N points, so only a sum remains for each of
+the N·K edges. If □ is the maximum, increasing activations at the end of nn can be applied after the
+maximum instead of before it. If nn contains nothing else, (A - B) x_i is added after the maximum
+too, and no tensor of edges is needed at all (slide K44).
 
-Parameters have PyTorch Geometric's names and shapes.
+Parameters have the same names and shapes as in PyTorch Geometric.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ from tinyattn.ops.elementwise import exp
 from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
 
 REDUCE = {"max": np.max, "mean": np.mean, "sum": np.sum}
-# for these, the maximum of the outputs is the output of the maximum
+# increasing activations, whose maximum is the activation of the maximum
 MONOTONE = (ReLU, LeakyReLU, Tanh, Sigmoid)
 
 
@@ -67,7 +67,7 @@ def _first_linear(nn):
 
 
 def _is_unchanged(module, *classes):
-    """Return whether a module is an unchanged one of these classes."""
+    """Return whether a module is an unchanged instance of one of these classes."""
     return type(module) in classes and describe_override(module) is None
 
 
@@ -111,14 +111,14 @@ def _table(graph):
 class EdgeConv(Module):
     """An edge convolution, y_i = □_{j∈N(i)} nn(x_i ‖ x_j - x_i), where □ is max, mean or sum.
 
-    It is called with (x, graph). Without neighbours, y_i is 0.
+    Call it with (x, graph). For a node without neighbours, y_i is 0.
 
     Args:
         nn     module or function from [E, 2F] to [E, F']
         aggr   "max", "mean" or "sum"
 
-    Source: Wang et al. 2018 (DGCNN); slide K44, where x_i - x_j differs only by a sign of the
-    weights.
+    Source: Wang et al. 2018 (DGCNN) and slide K44. The slide has x_i - x_j, which only changes the
+    sign of some weights.
     """
 
     def __init__(self, nn, aggr="max"):
@@ -130,10 +130,10 @@ class EdgeConv(Module):
 
         Args:
             x       features of the nodes
-            graph   the `Graph`
+            graph   the `Graph` with these nodes
 
         Raises:
-            ValueError: the graph has another number of nodes
+            ValueError: the graph has a different number of nodes
             TypeError: `graph` is not a Graph
         """
         x = nodes("EdgeConv", _points("EdgeConv", x), graph)
@@ -167,19 +167,19 @@ def _edge_conv_of_graph(nn, x, graph, aggr):
 
 
 class DynamicEdgeConv(Module):
-    """An EdgeConv on the k nearest neighbours in the features x themselves.
+    """An EdgeConv over the k nearest neighbours in the space of the features x.
 
     A point is one of its own neighbours.
 
-    It is called with (x, batch=None, places=None). The choice of neighbours has no gradient.
+    Call it with (x, batch=None, places=None). The choice of neighbours has no gradient.
 
     Args:
         nn       module or function from [E, 2F] to [E, F']
-        k        number of neighbours; a cloud with fewer points uses all of them
+        k        number of neighbours. A cloud with fewer than k points uses all of them
         aggr     "max", "mean" or "sum"
         strict   True: a cloud with fewer than k points raises ValueError
 
-    Source: Wang et al. 2018; slide K44.
+    Source: Wang et al. 2018 and slide K44.
     """
 
     def __init__(self, nn, k, aggr="max", strict=False):
@@ -192,8 +192,8 @@ class DynamicEdgeConv(Module):
 
         Args:
             x        features of the points
-            batch    cloud of each point [N], whole numbers; None: a single cloud
-            places   positions [N, S] among which neighbours are searched; None: x
+            batch    index of each point's cloud [N], whole numbers, or None for a single cloud
+            places   positions [N, S] in which the nearest neighbours are searched, or None for x
 
         Raises:
             ValueError: there are no points, a coordinate is not finite, or the numbers of places
@@ -223,7 +223,9 @@ class DynamicEdgeConv(Module):
 
 
 def edge_conv(nn, x, index, aggr="max"):
-    """Return y_i = □_k nn(x_i ‖ x_j - x_i) with j = index_jk, for neighbours in a table.
+    """Return an edge convolution over a table of neighbours, y_i = □_k nn(x_i ‖ x_j - x_i).
+
+    Here j = index_ik.
 
     Args:
         nn      module or function from [E, 2F] to [E, F']
@@ -267,7 +269,7 @@ def _edge_conv(nn, x, index, aggr):
 
 
 def _of_sums(p, q, index, aggr):
-    """Return □_k (p_i + q_j). Terms without k move out of the mean and the maximum."""
+    """Return □_k (p_i + q_j). p_i is independent of k, so it is added after the mean or maximum."""
     if aggr == "max":
         return p + neighbour_max(q, index)
     mean = mean_max(np.ones(index.shape, q.dtype), q, index)[:, : q.shape[1]]
@@ -275,7 +277,7 @@ def _of_sums(p, q, index, aggr):
 
 
 def _check_sharpness(sharpness):
-    """Check c of exp(-c d²): below 0, the farthest neighbours would have the largest weight."""
+    """Check that c of exp(-c d²) is not negative, or the farthest points would have most weight."""
     c = np.asarray(to_array(sharpness))
     if c.size != 1 or c.dtype.kind not in "iuf" or not 0 <= c.item() < np.inf:
         raise ValueError(
@@ -285,26 +287,27 @@ def _check_sharpness(sharpness):
 
 
 class GravNetConv(Module):
-    """A GravNet layer, which learns the space in which its neighbours are near.
+    """A GravNet layer, which learns the space in which it searches the nearest neighbours.
 
         s = W_s x,   h = W_h x,   y_i = W₁ x_i + W₂ [mean_j ‖ max_j] exp(-c d²_ij) h_j + b₂
 
     Here j runs over the k nearest points in the space s, including i itself, and d_ij is their
-    distance there. The gradient reaches s through the distances, not through the choice of
-    neighbours. The layer is called with (x, batch=None).
+    distance in this space. The gradient flows to s through the distances, but the choice of
+    neighbours has no gradient. Call the layer with (x, batch=None).
 
     Args:
         in_channels            number of features of x
         out_channels           number of features of y
         space_dimensions       number of dimensions of s
         propagate_dimensions   number of features of h
-        k                      number of neighbours; a cloud with fewer points uses all of them
+        k                      number of neighbours. A cloud with fewer than k points uses all of
+                               them
         sharpness              c >= 0. The authors' code and PyTorch Geometric use 10. The slide has
-                               1/10, which is equivalent to a longer s
+                               1/10, which is equivalent if s is multiplied by 10
         strict                 True: a cloud with fewer than k points raises ValueError
         rng                    seed or numpy.random.Generator for the initial values
 
-    Source: Qasim et al. 2019, arXiv:1902.07987; slides K48-K50.
+    Source: Qasim et al. 2019, arXiv:1902.07987, and slides K48-K50.
     """
 
     def __init__(
@@ -340,7 +343,7 @@ class GravNetConv(Module):
 
         Args:
             x       features of the points
-            batch   cloud of each point [N], whole numbers; None: a single cloud
+            batch   index of each point's cloud [N], whole numbers, or None for a single cloud
 
         Raises:
             ValueError: there are no points, or a number is not finite

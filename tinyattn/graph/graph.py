@@ -16,7 +16,7 @@ from tinyattn.engine.convert import to_array
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """A graph with N nodes and E edges, and their features. It cannot be changed.
+    """An immutable graph with N nodes, E edges and their features.
 
     Features may be arrays or Tensors.
 
@@ -27,12 +27,13 @@ class Graph:
         x            features of the nodes [N, ...], or None
         edge_attr    features of the edges [E, ...], or None
         u            features of each whole graph [G, ...], or None
-        batch        graph of each node [N], 0 … G-1; None: a single graph
-        num_graphs   number G of graphs; None: up to the last graph that has a node, or the number
-                     of rows of u
+        batch        index of each node's graph [N], from 0 to G-1, or None for a single graph
+        num_graphs   number G of graphs. None: count up to the last graph that has a node, or the
+                     rows of u if there are more
 
     Raises:
-        ValueError: an edge leads out of the graph or from one graph to another, or lengths disagree
+        ValueError: an edge has a node that does not exist or connects two graphs of the batch,
+            or lengths differ
     """
 
     src: np.ndarray
@@ -87,7 +88,7 @@ class Graph:
                 raise ValueError(f"Graph: {name} must have {n} rows, got shape {shape}")
 
     def _checked_num_graphs(self):
-        """Return the number of graphs, the last of which may have no nodes."""
+        """Return the number of graphs, including graphs without nodes at the end."""
         least = 1 if self.batch is None else int(self.batch.max(initial=-1)) + 1
         G = self.num_graphs
         if G is None:
@@ -127,12 +128,13 @@ class Graph:
 
     @property
     def in_degree(self):
-        """Return the number of edges that arrive at each node.  [N]"""
+        """Return the number of incoming edges of each node [N]."""
         return np.bincount(self.dst, minlength=self.num_nodes)
 
     def adjacency(self):
-        """Return the matrix A[receiver, sender] of numbers of edges, the reverse of
-        `from_adjacency`.
+        """Return the adjacency matrix A [N, N], where A[receiver, sender] is the number of edges.
+
+        This is the reverse of `from_adjacency`.
         """
         A = np.zeros((self.num_nodes, self.num_nodes), np.float32)
         np.add.at(A, (self.dst, self.src), 1)
@@ -145,9 +147,9 @@ class Graph:
         return replace(self, src=self.src[keep], dst=self.dst[keep], edge_attr=e)
 
     def with_self_loops(self):
-        """Return the graph with one edge from every node to itself, after the other edges.
+        """Return the graph with exactly one edge from every node to itself, after all other edges.
 
-        They replace existing edges from a node to itself.
+        Existing edges from a node to itself are replaced.
 
         Raises:
             ValueError: edges have features, which the new edges would not have
@@ -216,16 +218,16 @@ def _node_ids(name, ids):
 
 
 def batch(graphs):
-    """Join several graphs into one, without edges between them. Its `.batch` tells them apart.
+    """Join several graphs into one Graph. Its `.batch` contains the index of each node's graph.
 
-    Features are concatenated, so either all graphs have them or none.
+    Features are concatenated, so either all graphs or none of them must have features.
 
     Args:
         graphs   list of Graphs
 
     Raises:
         TypeError: an entry is not a Graph
-        ValueError: an entry is already a batch, or lacks features that others have
+        ValueError: an entry is already a batch, or lacks features that other entries have
     """
     if isinstance(graphs, Graph):
         raise TypeError("batch: expected a list of graphs, got one Graph. Write batch([graph])")
@@ -261,13 +263,13 @@ def _together(name, features):
 
 
 def fully_connected(num_nodes, loop=False):
-    """Return a graph with an edge from every node to every other.
+    """Return a graph with an edge from every node to every other node.
 
     The edges are ordered by receiver: dst = 0 0 0 1 1 1 …
 
     Args:
         num_nodes   number of nodes
-        loop        True: also an edge from every node to itself
+        loop        True: add an edge from every node to itself
     """
     dst, src = np.divmod(np.arange(num_nodes * num_nodes), max(num_nodes, 1))
     keep = slice(None) if loop else src != dst
@@ -278,7 +280,7 @@ def from_adjacency(A):
     """Return the graph with an edge sender → receiver where A[receiver, sender] is not 0.
 
     Args:
-        A   matrix [N, N]; numbers other than 1 become `edge_attr` [E]
+        A   matrix [N, N]. If any entry is neither 0 nor 1, the nonzero ones become `edge_attr` [E]
 
     Raises:
         ValueError: A is not square, or contains a NaN
@@ -297,15 +299,16 @@ def from_adjacency(A):
 
 
 def from_networkx(G, x=None, edge_attr=None):
-    """Return a networkx graph as a Graph. An undirected edge becomes two.
+    """Return a networkx graph as a Graph. An undirected edge becomes two directed edges.
 
     Nodes keep their order, and features become float32.
 
     Args:
         G           the networkx graph
-        x           attribute of the nodes that becomes their features, or a list of attributes,
-                    whose numbers are concatenated; None: "x", if all nodes have it
-        edge_attr   attribute of the edges, likewise; None: "weight", if all edges have it
+        x           name of the attribute of the nodes that becomes their features, or a list of
+                    names, whose values are concatenated. None: "x" if all nodes have this attribute
+        edge_attr   name or names of attributes of the edges. None: "weight" if all edges have this
+                    attribute
 
     Raises:
         ValueError: a node or edge lacks a named attribute, or has numbers of another shape
@@ -321,7 +324,7 @@ def from_networkx(G, x=None, edge_attr=None):
 
 
 def _features(argument, names, usual, what, found):
-    """Return the attributes `names` of all nodes or edges as one array, None without any."""
+    """Return the attributes `names` of all nodes or edges as an array, or None without them."""
     if names is None:
         others = {k for data in found for k, v in data.items() if k != usual and _is_number(v)}
         if others:

@@ -1,6 +1,6 @@
-"""Edges from distances: the k nearest points, or all points within a radius.
+"""Edges to the k nearest points or to all points within a radius.
 
-A small step of x does not change which points are neighbours, so this choice has no gradient. The
+A small change of x does not change which points are neighbours, so this choice has no gradient. The
 results are therefore plain arrays, with the indices of points and their distances. A layer that
 weights its neighbours computes their distances again, as a Tensor.
 """
@@ -17,19 +17,21 @@ def knn(x, k, batch=None, impl="auto"):
 
         d²_ij = Σ_d (x_id - x_jd)², in ascending order
 
-    A point is its own nearest neighbour, at distance 0. Points at equal distance come in the order
-    of their index.
+    A point is its own nearest neighbour, at distance 0. Points at equal distances are ordered by
+    their index.
 
     Args:
         x       points [N, D]
         k       number of neighbours
-        batch   cloud of each point [N], whole numbers, in which its neighbours are searched; None:
-                a single cloud
-        impl    implementation; all agree to the last bit
+        batch   index of each point's cloud [N], whole numbers, or None for a single cloud.
+                Neighbours are in the same cloud
+        impl    which implementation to use. All results agree to the last bit
                 "sums"    every pair, one after the other
-                "numpy"   a matrix product finds candidates, whose distances are computed exactly
-                "kernel"  compiled: the points of a box search together, and far boxes are left out
-                "auto"    "kernel" where it is faster, else "numpy"
+                "numpy"   a matrix product finds candidates, and their distances are computed
+                          exactly
+                "kernel"  compiled code that searches for all points of a box together and skips
+                          boxes that are too far away
+                "auto"    "kernel" where it is faster, otherwise "numpy"
 
     Returns:
         (index [N, k] int, squared distances [N, k]), plain arrays
@@ -43,7 +45,7 @@ def knn(x, k, batch=None, impl="auto"):
 
 
 def _knn(name, x, k, batch, impl, besides=0):
-    """Run `knn`. If the caller drops the point itself, besides=1 corrects the k in the error."""
+    """Run `knn`. If the caller removes the point itself, besides=1 corrects the k in the error."""
     x, offsets, order = _clouds(name, x, batch)
     few = (offsets[1:] - offsets[:-1]).min(initial=k)
     if few < k:
@@ -62,13 +64,13 @@ def _knn(name, x, k, batch, impl, besides=0):
 
 
 def knn_graph(x, k, batch=None, loop=False, impl="auto"):
-    """Return the graph with edges to each point from its k nearest neighbours, the nearest first.
+    """Return the graph with edges from the k nearest neighbours to each point, the nearest first.
 
     Args:
         x       points [N, D]
         k       number of neighbours
-        batch   cloud of each point [N], as in `knn`
-        loop    True: the point itself is one of the k neighbours; False: it is left out
+        batch   index of each point's cloud [N], as in `knn`
+        loop    True: count the point itself as one of the k neighbours
         impl    "sums", "numpy", "kernel" or "auto"
 
     Raises:
@@ -88,13 +90,13 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
 
 
 def radius_graph(x, r, batch=None, loop=False, impl="auto"):
-    """Return the graph with edges to each point from all points within a radius, the nearest first.
+    """Return the graph with edges from all points within a radius to each point, the nearest first.
 
     Args:
         x       points [N, D]
-        r       radius; neighbours have d ≤ r
-        batch   cloud of each point [N], as in `knn`
-        loop    True: also an edge from each point to itself
+        r       largest distance d of a neighbour, d ≤ r
+        batch   index of each point's cloud [N], as in `knn`
+        loop    True: add an edge from each point to itself
         impl    "sums", "numpy", "kernel" or "auto"
 
     Raises:
@@ -118,15 +120,15 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
 
 
 def knn_edges(x, k, batch):
-    """Return (sender, receiver) of the edges to each point from its k nearest neighbours.
+    """Return (sender, receiver) of the edges from the k nearest neighbours to each point.
 
-    In a cloud with at most k points, all others are neighbours. The edges are ordered by receiver,
-    and no point is its own neighbour.
+    In a cloud with at most k points, all other points are neighbours. The edges are ordered by
+    receiver, and no point is its own neighbour.
 
     Args:
         x       points [N, D]
         k       number of neighbours
-        batch   cloud of each point [N], in ascending order
+        batch   index of each point's cloud [N], in ascending order
 
     Returns:
         two arrays [E] of whole numbers
@@ -167,7 +169,7 @@ def knn_edges(x, k, batch):
 
 
 def group_by_k(name, N, k, batch, strict=False):
-    """Group the points by their number of neighbours: [(rows, min(k, n))], for clouds of n points.
+    """Group the points by their number of neighbours, as [(rows, min(k, cloud size))].
 
     rows is None if the group contains all N points. With strict, all points form one group, and
     `knn` raises ValueError for a cloud with fewer than k points.
@@ -210,7 +212,8 @@ def check_points(name, x, features=None):
 def split_clouds(batch, N):
     """Return the members of each cloud [B, points], padded with -1, and each point's cloud [N].
 
-    Clouds are numbered from 0 in the order of their ids in batch [N], where None means one cloud.
+    Clouds are numbered from 0 in the order of their ids in batch [N]. If batch is None, there is
+    one cloud.
     """
     if batch is None:
         return np.arange(N)[None], np.zeros(N, np.intp)

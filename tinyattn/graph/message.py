@@ -1,8 +1,9 @@
-"""Message passing, the formula that all layers on graphs share.
+"""Message passing, the formula of all layers on graphs.
 
     y_i = □_{j ∈ N(i)} φ(x_i, x_j)
 
-N(i) are the nodes with an edge to i. A CNN, attention, GCN and GAT have this form and differ in φ.
+N(i) is the set of nodes with an edge to i. CNNs, attention, GCN and GAT have this form and differ
+in φ.
 """
 
 from tinyattn.engine.convert import as_tensor
@@ -15,15 +16,15 @@ from tinyattn.graph.segment import SEGMENT
 def propagate(x, graph, message, aggregate="sum"):
     """Pass messages along the edges: y_i = □_{j ∈ N(i)} φ(x_i, x_j).
 
-    A node without incoming edges gets 0 (1 for "prod"). Arrays of edges are in the order of the
-    messages, so φ can use them: lambda x_i, x_j: graph.edge_attr * x_j.
+    A node without incoming edges gets 0 (1 for "prod"). The messages have the order of the edges,
+    so φ can use features of the edges, as in lambda x_i, x_j: graph.edge_attr * x_j.
 
     Args:
         x           features of the nodes [N, ...]
-        graph       the `Graph`
-        message     φ, a function of x_i (receivers) and x_j (senders) of all edges, [E, ...] each,
-                    which returns the messages [E, ...]
-        aggregate   □: "sum", "mean", "max", "min" or "prod"
+        graph       the `Graph` with these nodes
+        message     φ, a function that receives the features x_i of the receivers and x_j of the
+                    senders of all edges [E, ...] and returns the messages [E, ...]
+        aggregate   □, which is "sum", "mean", "max", "min" or "prod"
 
     Returns:
         y [N, ...]
@@ -33,7 +34,7 @@ def propagate(x, graph, message, aggregate="sum"):
             edge
         TypeError: x is not an array, or `graph` is not a Graph
 
-    Source: Gilmer et al. 2017; slides K36, K37.
+    Source: Gilmer et al. 2017 and slides K36, K37.
     """
     if aggregate not in SEGMENT:
         raise ValueError(

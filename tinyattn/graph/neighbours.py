@@ -1,4 +1,4 @@
-"""Operations on the K neighbours of each point, with checks of their arguments.
+"""Operations on the K neighbours of each point that check their arguments.
 
 The operations are in `ops/neighbours.py`.
 """
@@ -10,16 +10,16 @@ from tinyattn.ops import neighbours as ops
 
 
 def mean_max(w, h, index, impl="auto"):
-    """Return the weighted mean and maximum of the features of each point's neighbours.
+    """Return the mean and the maximum of the weighted features of each point's neighbours.
 
         y_n = [1/K Σ_k w_nk h_j, max_k w_nk h_j]  with j = index_nk
 
-    This is what GravNet gathers. Tied maxima share the gradient.
+    GravNet uses this function to aggregate its messages. Equal maxima share the gradient.
 
     Args:
         w       weights [N, K]
         h       features [M, F]
-        index   rows of h [N, K], whole numbers, K ≥ 1
+        index   rows of h that are the neighbours of each point [N, K], whole numbers, K ≥ 1
         impl    "sums", "numpy", "kernel" or "auto"
 
     Returns:
@@ -41,11 +41,11 @@ def mean_max(w, h, index, impl="auto"):
 def neighbour_max(h, index, impl="auto"):
     """Return the maximum of the features of each point's neighbours, y_nf = max_k h_if.
 
-    Here i = index_nk. Tied maxima share the gradient.
+    Here i = index_nk. Equal maxima share the gradient.
 
     Args:
         h       features [M, F]
-        index   rows of h [N, K], whole numbers, K ≥ 1
+        index   rows of h that are the neighbours of each point [N, K], whole numbers, K ≥ 1
         impl    "numpy", "kernel" or "auto"
 
     Returns:

@@ -1,9 +1,9 @@
-"""Reductions over segments: row e of `values` belongs to segment ids[e].
+"""Reductions over segments, where row e of `values` belongs to segment ids[e].
 
     y_n = □_{e: ids_e = n} values_e        □ = sum, mean, max, min, prod
 
-In message passing, the segments are the receivers. The order of rows does not matter, which makes
-the reductions suitable for sets. An empty segment gives 0, or 1 for prod. Slides K35, K37.
+In message passing, the segments are the receivers. The order of the rows does not matter, so the
+reductions are suitable for sets. An empty segment gives 0, or 1 for prod. Slides K35, K37.
 
 All functions except sum and mean have `impl`, which is "numpy" (array algebra, which can be
 differentiated more than once), "kernel" (compiled loops) or "auto" ("kernel" where it is faster).
@@ -24,7 +24,7 @@ def segment_sum(values, ids, num_segments):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments; an empty segment gives 0
+        num_segments   number of segments, including empty ones, which give 0
 
     Returns:
         [num_segments, ...]
@@ -38,7 +38,7 @@ def segment_mean(values, ids, num_segments):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments; an empty segment gives 0
+        num_segments   number of segments, including empty ones, which give 0
 
     Returns:
         [num_segments, ...]
@@ -51,8 +51,8 @@ def global_add_pool(x, batch, size=None):
 
     Args:
         x       features of the nodes [N, ...]
-        batch   graph of each node [N], as in `Graph.batch`; None: a single graph
-        size    number of graphs; None: up to the last one that has a node
+        batch   index of each node's graph [N], as in `Graph.batch`, or None for a single graph
+        size    number of graphs, or None to count up to the last graph that has a node
 
     Returns:
         [size, ...]
@@ -65,8 +65,8 @@ def global_mean_pool(x, batch, size=None):
 
     Args:
         x       features of the nodes [N, ...]
-        batch   graph of each node [N], as in `Graph.batch`; None: a single graph
-        size    number of graphs; None: up to the last one that has a node
+        batch   index of each node's graph [N], as in `Graph.batch`, or None for a single graph
+        size    number of graphs, or None to count up to the last graph that has a node
 
     Returns:
         [size, ...]
@@ -79,8 +79,8 @@ def global_max_pool(x, batch, size=None):
 
     Args:
         x       features of the nodes [N, ...]
-        batch   graph of each node [N], as in `Graph.batch`; None: a single graph
-        size    number of graphs; None: up to the last one that has a node
+        batch   index of each node's graph [N], as in `Graph.batch`, or None for a single graph
+        size    number of graphs, or None to count up to the last graph that has a node
 
     Returns:
         [size, ...]
@@ -97,12 +97,12 @@ def _graphs(x, batch, size):
 
 
 def segment_max(values, ids, num_segments, impl="auto"):
-    """Return the maximum of each segment. Tied maxima share the gradient equally.
+    """Return the maximum of each segment. Equal maxima share the gradient equally.
 
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments; an empty segment gives 0
+        num_segments   number of segments, including empty ones, which give 0
         impl           "numpy", "kernel" or "auto"
 
     Returns:
@@ -112,12 +112,12 @@ def segment_max(values, ids, num_segments, impl="auto"):
 
 
 def segment_min(values, ids, num_segments, impl="auto"):
-    """Return the minimum of each segment. Tied minima share the gradient equally.
+    """Return the minimum of each segment. Equal minima share the gradient equally.
 
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments; an empty segment gives 0
+        num_segments   number of segments, including empty ones, which give 0
         impl           "numpy", "kernel" or "auto"
 
     Returns:
@@ -132,7 +132,7 @@ def segment_prod(values, ids, num_segments, impl="auto"):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments; an empty segment gives 1
+        num_segments   number of segments, including empty ones, which give 1
         impl           "numpy", "kernel" or "auto"
 
     Returns:
@@ -144,7 +144,7 @@ def segment_prod(values, ids, num_segments, impl="auto"):
 def segment_softmax(values, ids, num_segments, impl="auto"):
     """Return the softmax within each segment, exp(values_e) / Σ exp(values_e').
 
-    A row with -inf is hidden and gets 0. If all rows of a segment are hidden, all of them get 0.
+    The result is 0 for a row of -inf, even if all rows of the segment are -inf.
 
     Args:
         values         [E, ...]

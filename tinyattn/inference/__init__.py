@@ -1,13 +1,13 @@
-"""Compiled inference on request, which runs several operations of a layer in one call.
+"""Compiled inference, which runs several operations of a layer in one call.
 
     compiled = inference.compile(model)
     print(compiled)                          which layers are compiled, when, and which are not
     compiled.generate(ids, 100)              the same text as model.generate(ids, 100)
 
-`QuantizedLinear` and `QuantizedEmbedding` keep weights in a few bits each, as in their file,
-because a language model spends most of its time reading its weights.
+`QuantizedLinear` and `QuantizedEmbedding` keep each weight in a few bits, as in the file, because a
+language model spends most of its time reading its weights.
 
-Nothing else in the framework changes: `model(x)` always runs the `forward` of every layer.
+Nothing else in the framework changes, because `model(x)` always runs the `forward` of every layer.
 """
 
 from tinyattn.inference.compiled import CannotCompile, Compiled, compile

@@ -1,4 +1,4 @@
-"""`compile`, which copies a model so that some layers are one compiled call each.
+"""`compile`, which returns a copy of a model in which some layers are one compiled call each.
 
 The copy shares all parameters with the model. Only the modules around a compiled layer are copied,
 so everything except these layers runs the same code as the model: its embeddings, its norms, its
@@ -21,25 +21,26 @@ NOT_COMPILED = "module: this kind has no compiled form"
 class CannotCompile(ValueError):
     """The error that `compile` raises for a model with a changed layer, which the message names.
 
-    `model(x)` runs such a model as it is.
+    `model(x)` runs such a model unchanged.
     """
 
 
 def compile(model):
-    """Return a copy of a model whose layers are compiled where possible.
+    """Return a copy of a model in which layers are compiled where possible.
 
     Args:
-        model   the model, whose parameters are shared, not copied
+        model   the model. Its parameters are shared and not copied
 
     Raises:
-        CannotCompile: a layer is of a subclass, has a replaced method, or is watched, so a
-            compiled call would have another result. A module written from scratch runs unchanged
+        CannotCompile: a layer is an instance of a subclass, has a replaced method, or is watched,
+        so a compiled call would give a different result. A module that you wrote from scratch runs
+        unchanged
     """
     return Compiled(model)
 
 
 class Compiled:
-    """A model and its compiled layers, made by `inference.compile`.
+    """A model with compiled layers, the result of `inference.compile`.
 
     Before each use, it checks that the model has not changed. If parameters or modules were
     replaced, it compiles again, so new weights take effect immediately. If a layer was changed in a
@@ -101,7 +102,7 @@ class Compiled:
             )
 
     def module(self):
-        """The up-to-date copy of the model. Use it under `no_grad` and in evaluation mode."""
+        """Return the current copy of the model, for use under `no_grad` and in evaluation mode."""
         if self._seen is None or not self._seen.is_current():
             self._compile()
         return self._module
@@ -153,7 +154,7 @@ def _in_groups(parts):
 
 
 class _Snapshot:
-    """The contents of a model at one moment: all attributes of its modules and their classes."""
+    """The contents of a model at one moment, all attributes of its modules and their classes."""
 
     def __init__(self):
         self.dicts, self.sizes, self.values, self.tensors, self.arrays = [], [], [], [], []

@@ -52,7 +52,7 @@ class OneTokenEncoderLayer(Module):
         self.eps = epsilons(layer.norm1, layer.norm2)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """Return the output of the layer;   x [B, T, D]."""
+        """Return the output of the layer for x [B, T, D]."""
         heads = self.layer.self_attn
         if mask is not None or not is_one_token(x, heads.embed_dim, cache):
             return self.layer(x, mask, causal, cache)
@@ -62,8 +62,7 @@ class OneTokenEncoderLayer(Module):
 
 
 class OneTokenLlamaBlocks(Module):
-    """A compiled `nn.LlamaBlocks`, which takes one new token of each text through all blocks at
-    once.
+    """A compiled `nn.LlamaBlocks`, for one new token of each text and all blocks in one call.
 
     The tables contain the addresses of the arrays of all blocks, which `arrays` keeps alive.
     """
@@ -88,7 +87,7 @@ class OneTokenLlamaBlocks(Module):
         self.pairs = PAIRS[type(heads.rotary)](heads.d)
 
     def forward(self, x, cache=None):
-        """Return the output;   x [B, T, D], a cache for each block."""
+        """Return the output for x [B, T, D], with a cache for each block."""
         if (
             cache is None
             or len(cache) != len(self.maps)
@@ -127,7 +126,7 @@ class OneTokenLlamaBlock(OneTokenLlamaBlocks):
     """A compiled `nn.LlamaBlock`, for one new token of each text."""
 
     def forward(self, x, cache=None):
-        """Return the output;   x [B, T, D]."""
+        """Return the output for x [B, T, D]."""
         if cache is None or not is_one_token(x, self.width, cache):
             return self.layer(x, cache)
         return super().forward(x, [cache])
@@ -142,7 +141,7 @@ class FewRowsNorm(Module):
         self.layer, self.eps = layer, epsilons(layer)[0]
 
     def forward(self, x):
-        """Return the output of the layer;   x [B, T, D]."""
+        """Return the output of the layer for x [B, T, D]."""
         weight = self.layer.weight.data
         if not is_array_of(x, weight.size):
             return self.layer(x)
@@ -150,7 +149,7 @@ class FewRowsNorm(Module):
 
 
 class FewRowsQuantizedLinear(Module):
-    """A compiled `QuantizedLinear` for few rows, as `FewRowsNorm`."""
+    """A compiled `QuantizedLinear` for few rows, with little code around its kernel."""
 
     runs = FewRowsNorm.runs
 
@@ -158,7 +157,7 @@ class FewRowsQuantizedLinear(Module):
         self.layer, self.columns = layer, layer.blocks.shape[1]
 
     def forward(self, x):
-        """Return the output of the layer;   x [..., in]."""
+        """Return the output of the layer for x [..., in]."""
         if not (
             isinstance(x, Tensor)
             and x.dtype == np.float32
@@ -171,9 +170,7 @@ class FewRowsQuantizedLinear(Module):
 
 
 class FewTokensEncoderLayer(Module):
-    """A compiled `nn.TransformerEncoderLayer` with the norms after the sums, for a few short
-    texts.
-    """
+    """A compiled `nn.TransformerEncoderLayer` with norms after the sums, for few short texts."""
 
     runs = f"compiled for up to {MOST_TOKENS} tokens in all, else module"
 
@@ -182,7 +179,7 @@ class FewTokensEncoderLayer(Module):
         self.eps = epsilons(layer.norm1, layer.norm2)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """Return the output of the layer;   x [B, T, D]; compiled for masks [B, 1, T] and None."""
+        """Return the output of the layer for x [B, T, D], compiled for masks [B, 1, T] and None."""
         heads = self.layer.self_attn
         if causal or cache is not None or not self._fits(x, heads.embed_dim, mask):
             return self.layer(x, mask, causal, cache)
@@ -300,9 +297,7 @@ def llama_form(layer):
 
 
 def llama_blocks_form(layer):
-    """Return (form, note) for an `nn.LlamaBlocks`, or None if blocks differ or have no such
-    form.
-    """
+    """Return (form, note) for an `nn.LlamaBlocks`, or None if it has no compiled form."""
     quantized = list(layer)
     if not quantized or any(type(block) is not LlamaBlock for block in quantized):
         return None
@@ -321,9 +316,7 @@ def llama_sizes(block):
 
 
 def llama_arrays(layer):
-    """Return (norms, (matrix, kind, bias) of each map) of a block, or the reason why there are
-    none.
-    """
+    """Return (norms, (matrix, kind, bias) of each map) of a block, or the reason why this fails."""
     reason = unsupported_reason(
         layer,
         {
@@ -424,9 +417,7 @@ def unsupported_reason(layer, kinds):
 
 
 def rows(layer, shapes):
-    """Return the memory of each parameter as a row (empty for None), or the reason why this
-    fails.
-    """
+    """Return each parameter's memory as a row (empty for None), or the reason why this fails."""
     found = []
     for name, shape in shapes.items():
         p = part_of(layer, name)

@@ -1,6 +1,7 @@
-"""Layers for generation, not for training, whose weights stay in blocks of few bits.
+"""Layers for generation and not for training, with weights that stay in blocks of few bits.
 
-The weights have no gradient and cannot be trained, but the inputs have one, as in every layer.
+The weights have no gradient and cannot be trained, but the inputs have a gradient, as in every
+layer.
 """
 
 import math
@@ -12,7 +13,7 @@ from tinyattn.ops.quantized import QuantizedMatrix, quantized_linear
 
 
 class _InBlocks(Module):
-    """A layer that keeps a matrix in blocks, whose bytes are a buffer in the format `kind`."""
+    """A layer that keeps a matrix in blocks, as a buffer of bytes in the format `kind`."""
 
     def __init__(self, blocks):
         if not isinstance(blocks, QuantizedMatrix):
@@ -25,7 +26,7 @@ class _InBlocks(Module):
 
     @property
     def blocks(self):
-        """The matrix."""
+        """Return the matrix."""
         return QuantizedMatrix(self.kind, self.weight.data)
 
     def extra_repr(self):
@@ -33,7 +34,7 @@ class _InBlocks(Module):
 
 
 class QuantizedLinear(_InBlocks):
-    """A linear layer without a bias, y = x Wᵀ, whose W [out, in] stays quantized.
+    """A linear layer y = x Wᵀ without a bias and with a quantized weight W [out, in].
 
     Args:
         blocks   a `QuantizedMatrix`
@@ -47,13 +48,13 @@ class QuantizedLinear(_InBlocks):
             impl   "sums", "numpy", "kernel" or "auto"
 
         Raises:
-            ValueError: x has another number of features
+            ValueError: x has a different number of features
         """
         return quantized_linear(x, self.blocks, impl)
 
 
 class QuantizedEmbedding(_InBlocks):
-    """An embedding, y = W[ids], whose W [rows, features] stays quantized.
+    """An embedding y = W[ids] with a quantized weight W [rows, features].
 
     Args:
         blocks   a `QuantizedMatrix`
@@ -67,7 +68,7 @@ class QuantizedEmbedding(_InBlocks):
 
 
 def numbers_in_blocks(module):
-    """Return how many numbers the matrices in blocks have, where shared matrices count once."""
+    """Return the number of elements of all quantized matrices, where shared matrices count once."""
     matrices = {
         m.weight.data.ctypes.data: math.prod(m.blocks.shape)
         for m in module.modules()

@@ -5,7 +5,7 @@ from tinyattn.nn.module import Module
 
 
 class ReLU(Module):
-    """The rectifier, y = max(x, 0)."""
+    """The rectified linear unit, y = max(x, 0)."""
 
     def forward(self, x):
         """Apply the function. Shape: x [...] → [...]."""
@@ -13,7 +13,7 @@ class ReLU(Module):
 
 
 class LeakyReLU(Module):
-    """The leaky rectifier, y = x for x > 0 and y = negative_slope · x otherwise.
+    """The leaky rectified linear unit, y = x for x > 0 and y = negative_slope · x otherwise.
 
     Args:
         negative_slope   slope for negative x
@@ -34,7 +34,7 @@ class ELU(Module):
     """The exponential linear unit, y = x for x > 0 and y = α (eˣ - 1) otherwise.
 
     Args:
-        alpha   α, minus the value that very negative x approach
+        alpha   α, where y approaches -α for very negative x
     """
 
     def __init__(self, alpha=1.0):
@@ -92,7 +92,7 @@ class Softmax(Module):
     """The softmax, y_i = exp(x_i) / Σ_j exp(x_j): positive numbers that sum to 1.
 
     Args:
-        axis   the axis along which they sum to 1
+        axis   axis along which the results sum to 1
     """
 
     def __init__(self, axis=-1):

@@ -1,4 +1,4 @@
-"""Attention with learned projections and several heads: over one set of tokens or between two."""
+"""Multi-head attention with learned projections, within one set of tokens or between two sets."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tinyattn.nn.validation import check_sizes
 
 
 class MultiheadAttention(Module):
-    """Multi-head attention: H attentions on d = embed_dim/H features each, and a linear map.
+    """Multi-head attention with H heads of d = embed_dim/H features each, and an output projection.
 
         Q = q W_qᵀ + b_q,   K = k W_kᵀ + b_k,   V = v W_vᵀ + b_v
         head_h = softmax(Q_h K_hᵀ / √d) V_h   on the features of head h
@@ -29,15 +29,15 @@ class MultiheadAttention(Module):
         embed_dim   number of features of the queries and of the output, a multiple of num_heads
         num_heads   number H of heads
         dropout     probability with which an attention weight becomes 0 in training
-        bias        False: the maps have no bias
-        kdim        number of features of the keys; None: embed_dim
-        vdim        number of features of the values; None: embed_dim
+        bias        False: the projections have no bias
+        kdim        number of features of the keys, or None for embed_dim
+        vdim        number of features of the values, or None for embed_dim
         rng         seed or numpy.random.Generator for the initial values
 
     Raises:
         ValueError: num_heads does not divide embed_dim
 
-    Source: Vaswani et al. 2017, section 3.2.2; slides N17, S13.
+    Source: Vaswani et al. 2017, section 3.2.2, and slides N17, S13.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class MultiheadAttention(Module):
                 f"{type(self).__name__}: embed_dim={embed_dim} cannot be divided among "
                 f"num_heads={num_heads} heads. Choose an embed_dim that is a multiple of num_heads"
             )
-        # generator for dropout; None: the default one
+        # generator for dropout, or None for the default generator
         self.rng = None if rng is None else generator(rng)
         rng = generator(rng if self.rng is None else self.rng)
         self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
@@ -79,30 +79,31 @@ class MultiheadAttention(Module):
         impl="auto",
         cache=None,
     ):
-        """Apply the layer. B may be absent from all shapes.
+        """Apply the layer. The axis B may be missing from all shapes.
 
         Args:
             q                      tokens from which the queries are computed, [B, T, embed_dim]
             k                      tokens from which the keys are computed, [B, S, kdim]
             v                      tokens from which the values are computed, [B, S, vdim]
-            mask                   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may be 1;
-                                   True: may be attended to. To hide padding, pass keep[:, None, :]
-                                   with keep [B, S]
+            mask                   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have
+                                   length 1. True means that query t may attend to key s. To hide
+                                   padding, pass keep[:, None, :], where keep [B, S] is False for
+                                   padding
             causal                 True: query t attends only to the keys s ≤ t
-            need_weights           False: do not return weights, which is faster
-            average_attn_weights   False: return the weights of each head; True: return their mean
-                                   over the heads
-            bias                   added to the scores, in the shapes of the mask
+            need_weights           False: return None instead of the weights, which is faster
+            average_attn_weights   False: return the weights of each head instead of their mean over
+                                   the heads
+            bias                   numbers added to the scores, in one of the shapes of the mask
             impl                   implementation, as in `F.scaled_dot_product_attention`
             cache                  keys and values of earlier calls. With an `nn.KeyValueCache`, q,
                                    k and v are the next tokens, which also attend to all tokens in
                                    the cache. An `nn.CrossAttentionCache` keeps the keys and values
-                                   of its first call
+                                   of the first call
 
         Returns:
-            (out [B, T, embed_dim], weights). The weights are None without need_weights, otherwise
-            the mean over the heads [B, T, S], or [B, H, T, S]. In training, dropout has been
-            applied to them
+            (out [B, T, embed_dim], weights). The weights are None if need_weights is False.
+            Otherwise they are the mean over the heads [B, T, S], or the weights of each head [B, H,
+            T, S]. In training, the weights include the dropout
         """
         q, k, v = as_tensors(q, k, v)
         self._check(q, k, v)
@@ -233,7 +234,7 @@ class MultiheadAttention(Module):
 
 
 class SelfAttention(MultiheadAttention):
-    """Attention within one set of tokens: queries, keys and values are maps of the same x.
+    """Attention within one set of tokens x, from which queries, keys and values are computed.
 
     The parameters are the same as in `MultiheadAttention`.
 
@@ -241,7 +242,7 @@ class SelfAttention(MultiheadAttention):
         d         number of features
         heads     number of heads, which divides d
         dropout   probability with which an attention weight becomes 0 in training
-        bias      False: the maps have no bias
+        bias      False: the projections have no bias
         rng       seed or numpy.random.Generator for the initial values
     """
 
@@ -266,8 +267,8 @@ class SelfAttention(MultiheadAttention):
             mask                   as in `MultiheadAttention`
             causal                 True: token t attends only to the tokens ≤ t
             need_weights           True: return the weights too
-            average_attn_weights   False: return the weights of each head; True: return their mean
-                                   over the heads
+            average_attn_weights   False: return the weights of each head instead of their mean over
+                                   the heads
             bias                   added to the scores, as in `MultiheadAttention`
             impl                   implementation, as in `F.scaled_dot_product_attention`
 
@@ -281,16 +282,16 @@ class SelfAttention(MultiheadAttention):
 
 
 class CrossAttention(MultiheadAttention):
-    """Attention of x to another set of tokens: keys and values are maps of a context.
+    """Attention of x to a context, a second set of tokens that gives the keys and values.
 
     The parameters are the same as in `MultiheadAttention`.
 
     Args:
         d           number of features of x
         heads       number of heads, which divides d
-        d_context   number of features of the context; None: d
+        d_context   number of features of the context, or None for d
         dropout     probability with which an attention weight becomes 0 in training
-        bias        False: the maps have no bias
+        bias        False: the projections have no bias
         rng         seed or numpy.random.Generator for the initial values
     """
 
@@ -315,10 +316,10 @@ class CrossAttention(MultiheadAttention):
             x                      tokens that attend to the context [B, T, d]
             context                tokens that x attends to [B, S, d_context]
             mask                   as in `MultiheadAttention`
-            causal                 True: token t attends only to the context s ≤ t
+            causal                 True: token t attends only to the context tokens s ≤ t
             need_weights           True: return the weights too
-            average_attn_weights   False: return the weights of each head; True: return their mean
-                                   over the heads
+            average_attn_weights   False: return the weights of each head instead of their mean over
+                                   the heads
             bias                   added to the scores, as in `MultiheadAttention`
             impl                   implementation, as in `F.scaled_dot_product_attention`
 

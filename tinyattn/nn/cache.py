@@ -1,11 +1,11 @@
 """Caches of keys and values, for attention that generates a sequence token by token.
 
-Without a cache, the keys and values of all earlier tokens would be computed again for each new
-token, so T tokens would cost T²/2 of these computations instead of T. The caches hold plain arrays,
-without a graph. They are for generation, not for training, and are filled in place.
+Without a cache, the keys and values of all earlier tokens are computed again for each new token, so
+generating T tokens takes T²/2 of these computations instead of T. The caches hold plain arrays
+without a graph and are changed in place, so use them for generation but not for training.
 
-One cache belongs to one attention layer, and a model keeps them in lists. The sequences are on axis
-0, and `rows(index)` returns the cache of other sequences, which a beam search needs.
+Each attention layer has a cache, and a model keeps its caches in a list. Axis 0 contains the
+sequences. A beam search uses `rows(index)` to keep, drop or repeat sequences.
 """
 
 import numpy as np
@@ -16,14 +16,14 @@ from tinyattn.engine.memory import address
 
 
 class KeyValueCache:
-    """A cache of the keys and values [B, H, S, d] of the tokens so far.
+    """A cache of the keys and values [B, H, S, d] of all tokens so far.
 
-    Row b holds lengths[b] tokens (lengths [B]), so this is also the position of its next token.
+    Row b holds lengths[b] tokens (lengths [B]), and lengths[b] is the position of its next token.
     """
 
     def __init__(self):
         self.k = self.v = None  # [B, H, room for more tokens, d]
-        self.lengths = np.zeros(1, np.int64)  # one entry for all rows until the first tokens arrive
+        self.lengths = np.zeros(1, np.int64)  # one entry for all rows until tokens are added
         self.shortest = self.longest = 0
         self._places = None, None, ()  # positions of the keys and values
 
@@ -46,12 +46,12 @@ class KeyValueCache:
         return self.k[..., :S, :], self.v[..., :S, :]
 
     def reserve(self, shape, dtype, d_v=None):
-        """Make room for T new tokens, and count them.
+        """Allocate memory for T new tokens, and count them.
 
         Args:
-            shape   shape [B, H, T, d] of their keys
+            shape   shape [B, H, T, d] of the new keys
             dtype   dtype of keys and values
-            d_v     number of features of a value; None: d
+            d_v     number of features of a value, or None for d
 
         Returns:
             (k, v, lengths before the call). Write the new keys and values of row b into k[b, :] and
@@ -91,16 +91,16 @@ class KeyValueCache:
         return places
 
     def past(self, T):
-        """Return (mask, causal) for T new tokens that attend to their past.
+        """Return the mask with which T new tokens attend to all earlier tokens and to themselves.
 
-        Call it before `append`.
+        Call this method before `append`.
 
         Args:
             T   number of new tokens
 
         Returns:
-            (mask, causal). The mask is [T, S] or [B, 1, T, S], or None if the tokens attend to
-            everything or `causal` is enough
+            (mask, causal), for the arguments of an attention. The mask is [T, S] or [B, 1, T, S],
+            or None if no mask is needed besides `causal`
         """
         if self.shortest == self.longest:
             if T == 1 or self.longest == 0:
@@ -163,7 +163,7 @@ class KeyValueCache:
 
 
 def reserve_in_all(caches, shape, dtype):
-    """Make room for one new token of each row in several caches of the same length.
+    """Allocate memory for one new token of each row in several caches of the same length.
 
     Args:
         caches   the caches
@@ -172,7 +172,7 @@ def reserve_in_all(caches, shape, dtype):
 
     Returns:
         the lengths before the call, or None if the lengths differ or a cache is not a
-        `KeyValueCache`; in this case, nothing is changed
+        `KeyValueCache`. If the result is None, no cache has been changed
     """
     (B, G, _, d), first = shape, caches[0]
     S, shortest, k, v = first.longest, first.shortest, first.k, first.v
@@ -202,19 +202,19 @@ def _alike(a, b):
 
 
 class CrossAttentionCache:
-    """A cache of the keys and values of a memory that does not change.
+    """A cache of the keys and values of an encoder output, which does not change.
 
-    The first call of `get_or_compute` computes them.
+    The first call of `get_or_compute` computes the keys and values, and later calls return them.
     """
 
     def __init__(self):
         self.k = self.v = None
 
     def get_or_compute(self, make):
-        """Return the keys and values.
+        """Return the keys and values, which are computed in the first call.
 
         Args:
-            make   function without arguments that computes them, and is called only the first time
+            make   function without arguments that computes the keys and values
         """
         if self.k is None:
             self.k, self.v = (_array_without_gradient(x) for x in make())

@@ -9,7 +9,7 @@ class Identity(Module):
     """A layer that returns its input, y = x, as a placeholder for another layer.
 
     Args:
-        arguments   any arguments; they are ignored, so that this class can replace another one
+        arguments   any arguments. They are ignored, so that Identity can replace any other layer
         options     any keyword arguments, which are ignored too
     """
 
@@ -17,12 +17,14 @@ class Identity(Module):
         pass
 
     def forward(self, x):
-        """Return x itself. Shape: x [...] → the same."""
+        """Return x unchanged. Shape: x [...] → the same."""
         return as_tensor(x)
 
 
 class Sequential(Module):
-    """Modules that are applied one after the other. Their names are "0", "1" and so on.
+    """A sequence of modules, each of which is applied to the output of the previous one.
+
+    The names of the modules are "0", "1" and so on.
 
     Args:
         modules   the modules, or one list of them
@@ -55,7 +57,7 @@ class Sequential(Module):
         return type(self)(found) if isinstance(i, slice) else found
 
     def __setitem__(self, i, module):
-        """Replace module number i by another one."""
+        """Replace the module with index i."""
         _check_module(self, i, module)
         setattr(self, str(range(len(self))[i]), module)
 
@@ -75,7 +77,7 @@ class Sequential(Module):
         return self
 
     def insert(self, i, module):
-        """Insert `module` before number `i`. The modules after it get new names."""
+        """Insert `module` before the module with index `i`. The modules after it get new names."""
         _check_module(self, i, module)
         modules = list(self.children())
         modules.insert(i, module)
@@ -88,7 +90,7 @@ class Sequential(Module):
 
 
 class ModuleList(Sequential):
-    """A list of modules. The module that holds the list calls them.
+    """A list of modules, which are called by the module that holds the list.
 
     Args:
         modules   the modules, in any iterable
@@ -123,7 +125,7 @@ def _check_module(self, i, module):
 
 
 class ModuleDict(Module):
-    """Modules by name. The module that holds the dictionary calls them.
+    """A dictionary of modules, which are called by the module that holds the dictionary.
 
         heads = nn.ModuleDict({"mass": nn.Linear(8, 1), "kind": nn.Linear(8, 5)})
         heads["kind"](x)

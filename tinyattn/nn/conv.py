@@ -1,4 +1,7 @@
-"""Convolution and pooling layers, whose weights start uniform in ±1/√(fan-in), as in PyTorch."""
+"""Convolution and pooling layers.
+
+Initial weights are uniform in ±1/√(fan-in), as in PyTorch.
+"""
 
 import numpy as np
 
@@ -56,7 +59,7 @@ class _Convolution(Module):
         """Apply the layer. Shape: x [B, in_channels, ...] → [B, out_channels, ...].
 
         Raises:
-            ValueError: x has another number of channels, or fewer positions than the kernel
+            ValueError: x has a different number of channels, or fewer positions than the kernel
         """
         options = self.stride, self.padding, self.dilation, self.groups, self.impl
         return type(self).convolve(x, self.weight, self.bias, *options)
@@ -66,7 +69,7 @@ class _Convolution(Module):
 
 
 class Conv1d(_Convolution):
-    """A convolution along one axis: x [B, in_channels, L] → y [B, out_channels, L'].
+    """A convolution along one axis, which maps x [B, in_channels, L] to y [B, out_channels, L'].
 
     The parameters are weight [out_channels, in_channels / groups, kernel_size] and bias
     [out_channels].
@@ -74,12 +77,12 @@ class Conv1d(_Convolution):
     Args:
         in_channels    number of channels of x
         out_channels   number of channels of y
-        kernel_size    number of positions that an output sees
+        kernel_size    number of positions that an output depends on
         stride         distance between neighbouring outputs
         padding        number of zeros on both sides, "same" or "valid"
-        dilation       distance between neighbouring positions that an output sees
-        groups         number of groups of channels, which are convolved separately; it divides both
-                       numbers of channels
+        dilation       distance between neighbouring positions that an output depends on
+        groups         number of groups of channels, which are convolved separately. It must divide
+                       in_channels and out_channels
         bias           False: there is no bias
         rng            seed or numpy.random.Generator for the initial values
         impl           implementation, as in `F.conv1d`
@@ -89,20 +92,21 @@ class Conv1d(_Convolution):
 
 
 class Conv2d(_Convolution):
-    """A convolution of images: x [B, in_channels, H, W] → y [B, out_channels, H', W'].
+    """A convolution of images, which maps x [B, in_channels, H, W] to y [B, out_channels, H', W'].
 
     The parameters are weight [out_channels, in_channels / groups, *kernel_size] and bias
-    [out_channels]. Sizes are one number for both axes, or a pair.
+    [out_channels]. The kernel size, stride, padding and dilation are a number for both axes or a
+    pair of numbers.
 
     Args:
         in_channels    number of channels of x
         out_channels   number of channels of y
-        kernel_size    size of the window that an output sees
+        kernel_size    size of the window that an output depends on
         stride         distance between neighbouring outputs
         padding        number of zeros on all sides, "same" or "valid"
-        dilation       distance between neighbouring pixels that an output sees
-        groups         number of groups of channels, which are convolved separately; it divides both
-                       numbers of channels
+        dilation       distance between neighbouring pixels that an output depends on
+        groups         number of groups of channels, which are convolved separately. It must divide
+                       in_channels and out_channels
         bias           False: there is no bias
         rng            seed or numpy.random.Generator for the initial values
         impl           implementation, as in `F.conv2d`
@@ -134,7 +138,7 @@ class MaxPool1d(_Pool):
 
     Args:
         kernel_size   size of the window
-        stride        distance between windows; None: kernel_size
+        stride        distance between windows, or None for kernel_size
         padding       number of positions with -inf on both sides
         impl          implementation, as in `F.max_pool1d`
     """
@@ -147,7 +151,7 @@ class MaxPool2d(_Pool):
 
     Args:
         kernel_size   size of the window, one number or a pair
-        stride        distance between windows; None: kernel_size
+        stride        distance between windows, or None for kernel_size
         padding       number of pixels with -inf on all sides
         impl          implementation, as in `F.max_pool2d`
     """
@@ -160,7 +164,7 @@ class AvgPool2d(_Pool):
 
     Args:
         kernel_size   size of the window, one number or a pair
-        stride        distance between windows; None: kernel_size
+        stride        distance between windows, or None for kernel_size
         padding       number of zeros on all sides
         impl          implementation, as in `F.avg_pool2d`
     """

@@ -1,4 +1,4 @@
-"""Initial values, as in `torch.nn.init`: each function fills a tensor with numbers and returns it.
+"""Functions that fill a tensor with initial values and return it, as in `torch.nn.init`.
 
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", rng=0)
 
@@ -45,7 +45,7 @@ def uniform_(tensor, a=0.0, b=1.0, rng=None):
 
 
 def normal_(tensor, mean=0.0, std=1.0, rng=None):
-    """Fill a tensor with independent normal numbers.
+    """Fill a tensor with independent numbers from a normal distribution.
 
     Args:
         tensor   tensor to fill, which is returned
@@ -57,12 +57,14 @@ def normal_(tensor, mean=0.0, std=1.0, rng=None):
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
-    """Fill a tensor with normal numbers, and draw those outside [a, b] again.
+    """Fill a tensor with numbers from a normal distribution truncated to [a, b].
+
+    Numbers outside [a, b] are drawn again.
 
     Args:
         tensor   tensor to fill, which is returned
         mean     mean of the normal distribution
-        std      its standard deviation
+        std      standard deviation of the normal distribution
         a        smallest number
         b        largest number
         rng      seed or numpy.random.Generator
@@ -121,14 +123,14 @@ def xavier_uniform_(tensor, gain=1.0, rng=None):
 
 
 def xavier_bound(fan_in, fan_out):
-    """Return √(6 / (fan_in + fan_out)).
+    """Return the bound of Xavier's uniform initial values, √(6 / (fan_in + fan_out)).
 
     Weights that are uniform within ± this bound keep the variance of x in the forward pass, and the
     variance of the gradient in the backward pass.
 
     Args:
         fan_in    number of inputs of a unit
-        fan_out   number of units that an input reaches
+        fan_out   number of units that depend on an input
     """
     return math.sqrt(6 / (fan_in + fan_out))
 
@@ -183,7 +185,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=N
 def orthogonal_(tensor, gain=1.0, rng=None):
     """Fill a tensor with gain · Q, where Q has orthonormal rows, or columns if there are fewer.
 
-    A tensor with more than two axes is read as a matrix whose columns are all axes but the first.
+    A tensor with more than two axes is treated as a matrix, with all axes but the first as columns.
 
     Args:
         tensor   weight that is filled, and returned
@@ -214,11 +216,11 @@ GAINS = {
 
 
 def calculate_gain(nonlinearity, param=None):
-    """Return the factor for weights that makes the next nonlinearity keep the variance.
+    """Return the factor of the initial weights with which a nonlinearity keeps the variance.
 
     Args:
-        nonlinearity   its name, such as "relu" or "tanh"
-        param          slope of leaky_relu for negative numbers; None: 0.01
+        nonlinearity   name of the nonlinearity, such as "relu" or "tanh"
+        param          slope of leaky_relu for negative numbers, or None for 0.01
     """
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
@@ -256,7 +258,7 @@ def uniform_parameter(shape, bound, rng):
     """Make a parameter of independent numbers, uniform in [-bound, bound].
 
     Args:
-        shape   its shape
+        shape   shape of the parameter
         bound   largest number
         rng     seed or numpy.random.Generator
     """
@@ -267,7 +269,7 @@ def xavier_parameter(shape, rng):
     """Make a parameter that is uniform in ±√(6 / (rows + columns)) of its last two axes.
 
     Args:
-        shape   its shape
+        shape   shape of the parameter
         rng     seed or numpy.random.Generator
     """
     return uniform_parameter(shape, xavier_bound(shape[-1], shape[-2]), rng)
@@ -277,7 +279,7 @@ def normal_parameter(shape, std, rng):
     """Make a parameter of independent normal numbers with mean 0.
 
     Args:
-        shape   its shape
+        shape   shape of the parameter
         std     standard deviation
         rng     seed or numpy.random.Generator
     """
@@ -291,24 +293,24 @@ def _parameter(values):
 
 
 class SkipInit(np.random.Generator):
-    """A stand-in for a random generator: passed as `rng=`, it makes a model without initial values.
+    """A replacement for a random generator that creates a model without initial values.
 
         model = GPT(50257, 768, 12, 12, 1024, rng=nn.SkipInit())
         model.load_state_dict(state)
 
-    Drawing initial values that are replaced immediately takes most of the loading time. Here all
-    elements of a parameter share one NaN, which takes no time and no memory. A parameter that was
-    never loaded makes every result NaN, and writing into it raises ValueError. Weights that a layer
-    starts at 1, and biases that it starts at 0, keep these values. Other random numbers, such as
-    those of dropout, are drawn as usual. PyTorch has torch.nn.utils.skip_init and the device "meta"
-    for this.
+    Without it, most of the loading time is spent on drawing initial values that are replaced
+    immediately. With it, all elements of a parameter share one NaN, which takes no time and no
+    memory. If you forget to load a parameter, every result is NaN, and writing into the parameter
+    raises ValueError. Weights that a layer initializes with 1 and biases that it initializes with 0
+    keep these values. Other random numbers, such as those of dropout, are drawn as usual. PyTorch
+    has torch.nn.utils.skip_init and the device "meta" for this.
     """
 
     def __init__(self):
         super().__init__(np.random.PCG64())
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        """Return NaN in place of uniform numbers.
+        """Return NaN instead of uniform numbers.
 
         Args:
             low    ignored

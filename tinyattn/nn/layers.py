@@ -1,6 +1,7 @@
-"""Layers with weights that act on one position at a time: Linear, Embedding, MLP.
+"""Layers that act on each position separately: Linear, Embedding, MLP, Flatten, Dropout.
 
-Weights start as in PyTorch: uniform in ±1/√(fan-in) for Linear, standard normal for Embedding.
+Initial weights are as in PyTorch: uniform in ±1/√(fan-in) for Linear, standard normal for
+Embedding.
 """
 
 from itertools import pairwise
@@ -21,13 +22,13 @@ from tinyattn.ops.matmul import linear
 class Linear(Module):
     """A linear layer, y = x Wᵀ + b.
 
-    The parameters are weight [out_features, in_features] and bias [out_features]. Both start
-    uniform in ±1/√in_features, as in PyTorch.
+    The parameters are weight [out_features, in_features] and bias [out_features]. The initial
+    values of both are uniform in ±1/√in_features, as in PyTorch.
 
     Args:
         in_features    number of features of x
         out_features   number of features of y
-        bias           False: there is no b, and the attribute `bias` is None
+        bias           False: no b is added, and the attribute `bias` is None
         rng            seed or numpy.random.Generator for the initial values
     """
 
@@ -43,7 +44,7 @@ class Linear(Module):
         """Apply the layer. Shape: x [..., in_features] → [..., out_features].
 
         Raises:
-            ValueError: x has another number of features
+            ValueError: x has a different number of features
         """
         return linear(as_tensor(x), self.weight, self.bias)
 
@@ -61,7 +62,7 @@ class Embedding(Module):
     Args:
         num_embeddings   number of ids, which are 0, ..., num_embeddings - 1
         embedding_dim    number of features of a vector
-        padding_idx      id whose vector starts at zero and gets no gradient, or None
+        padding_idx      id with a vector that is initially zero and gets no gradient, or None
         rng              seed or numpy.random.Generator for the initial values
     """
 
@@ -98,7 +99,7 @@ class MLP(Module):
 
     Args:
         sizes        number of features before the first layer and after each layer
-        activation   class of the nonlinearity, or a function that makes one
+        activation   class of the nonlinearity, or a function that returns a nonlinearity
         bias         False: the linear layers have no bias
         rng          seed or numpy.random.Generator for the initial values
 
@@ -125,7 +126,7 @@ class MLP(Module):
         """Apply all layers. Shape: x [..., sizes[0]] → [..., sizes[-1]].
 
         Raises:
-            ValueError: x has another number of features
+            ValueError: x has a different number of features
         """
         return self.layers(x)
 
@@ -134,15 +135,15 @@ class Flatten(Module):
     """A layer that merges the axes from `start_dim` to `end_dim` into one.
 
     Args:
-        start_dim   first axis that is merged; 1 keeps the batch
-        end_dim     last axis that is merged; -1 is the last one of x
+        start_dim   first axis that is merged, where 1 keeps the batch axis
+        end_dim     last axis that is merged, where -1 is the last axis of x
     """
 
     def __init__(self, start_dim=1, end_dim=-1):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, x):
-        """Merge the axes. Shape, with the default arguments: x [B, ...] → [B, n]."""
+        """Merge the axes. Shape with the default arguments: x [B, ...] → [B, n]."""
         x = as_tensor(x)
         start, end = self.start_dim % x.ndim, self.end_dim % x.ndim
         length = int(np.prod(x.shape[start : end + 1], dtype=np.int64))
@@ -150,15 +151,15 @@ class Flatten(Module):
 
 
 class Dropout(Module):
-    """Dropout: in training, each number becomes 0 with probability p.
+    """Dropout, which in training replaces each number by 0 with probability p.
 
     The other numbers are divided by 1 - p, which keeps the expected value. In evaluation mode the
     layer does nothing.
 
     Args:
-        p     probability of 0, 0 <= p <= 1
-        rng   seed or numpy.random.Generator for the dropped numbers; None: the default generator,
-              which `ta.seed` sets
+        p     probability with which a number becomes 0, 0 <= p <= 1
+        rng   seed or numpy.random.Generator for the dropped numbers, or None for the default
+              generator, which `ta.seed` sets
 
     Raises:
         ValueError: p is not between 0 and 1

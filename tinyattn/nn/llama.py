@@ -1,4 +1,4 @@
-"""A Llama block and its parts: attention whose heads share keys, and a gated network."""
+"""A Llama block and its parts: grouped-query attention and a gated feed-forward network."""
 
 import numpy as np
 
@@ -27,12 +27,13 @@ class GroupedQueryAttention(Module):
     Args:
         d_model        number of features
         num_heads      number H of query heads, which divides d_model
-        num_kv_heads   number G of heads with keys and values, which divides H; None: H
-        rotary         an `nn.RotaryEmbedding`, which several layers may share; None: a new one
-        bias           True: the maps have a bias
+        num_kv_heads   number G of heads with keys and values, which divides H, or None for H
+        rotary         an `nn.RotaryEmbedding`, which several layers may share, or None for a new
+                       one
+        bias           True: the projections have a bias
         rng            seed or numpy.random.Generator for the initial values
 
-    Source: Ainslie et al. 2023; Touvron et al. 2023.
+    Source: Ainslie et al. 2023, and Touvron et al. 2023.
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads=None, rotary=None, bias=False, rng=None):
@@ -57,8 +58,9 @@ class GroupedQueryAttention(Module):
 
         Args:
             x       the tokens
-            mask    bool [T, S] or [B, T, S], in addition to the causal one
-            cache   an `nn.KeyValueCache`; x are the T tokens that follow the cached ones
+            mask    bool [T, S] or [B, T, S], a mask in addition to the causal mask
+            cache   an `nn.KeyValueCache` of all earlier tokens, so x contains only the T next
+                    tokens
             impl    implementation, as in `F.scaled_dot_product_attention`
         """
         x = as_tensor(x)
@@ -101,7 +103,7 @@ class SwiGLU(Module):
     Args:
         d_model    number of features of x and y
         d_hidden   number of hidden features
-        bias       True: the maps have a bias
+        bias       True: the projections have a bias
         rng        seed or numpy.random.Generator for the initial values
     """
 
@@ -116,13 +118,13 @@ class SwiGLU(Module):
         """Apply the network. Shape: x [..., d_model] → [..., d_model].
 
         Raises:
-            ValueError: x has another number of features
+            ValueError: x has a different number of features
         """
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
 class LlamaBlock(Module):
-    """A layer of `models.Llama`: x ← x + Attention(norm x), then x ← x + SwiGLU(norm x).
+    """A layer of `models.Llama`, x ← x + Attention(norm x) and then x ← x + SwiGLU(norm x).
 
     Parameter names are the same as in Llama in the Transformers library. Source: Touvron et al.
     2023.
@@ -132,7 +134,8 @@ class LlamaBlock(Module):
         num_heads      number of query heads
         num_kv_heads   number of heads with keys and values
         d_hidden       number of hidden features of the feed-forward network
-        rotary         an `nn.RotaryEmbedding`, which several layers may share; None: a new one
+        rotary         an `nn.RotaryEmbedding`, which several layers may share, or None for a new
+                       one
         eps            ε of the norms
         rng            seed or numpy.random.Generator for the initial values
     """
@@ -152,14 +155,15 @@ class LlamaBlock(Module):
 
         Args:
             x       the tokens
-            cache   an `nn.KeyValueCache`; x are the T tokens that follow the cached ones
+            cache   an `nn.KeyValueCache` of all earlier tokens, so x contains only the T next
+                    tokens
         """
         x = x + self.self_attn(self.input_layernorm(x), cache=cache)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
 class LlamaBlocks(ModuleList):
-    """Several `LlamaBlock`s, applied one after the other: the layers of `models.Llama`.
+    """The layers of `models.Llama`, several instances of `LlamaBlock` applied one after the other.
 
     Args:
         modules   the blocks

@@ -1,6 +1,6 @@
 """The losses of `tinyattn.functional` as layers, such as `nn.MSELoss()(prediction, target)`.
 
-reduction is "mean", "sum" or "none" (the loss of each element).
+The argument reduction is "mean", "sum" or "none", which returns the loss of each element.
 """
 
 import numpy as np
@@ -76,7 +76,7 @@ class BCELoss(_Loss):
     For scores use `BCEWithLogitsLoss`. See `F.binary_cross_entropy`.
 
     Args:
-        weight      factor for each element, broadcast to the input; None: 1
+        weight      factor for each element, broadcast to the input, or None for 1
         reduction   "mean" or "sum" over all elements, or "none"
     """
 
@@ -97,7 +97,7 @@ class CrossEntropyLoss(_Loss):
     """The cross-entropy of scores, -ln softmax(x)[target], computed by `F.cross_entropy`.
 
     Args:
-        weight            factor for each class [C]; None: 1
+        weight            factor for each class [C], or None for 1
         ignore_index      target value that is ignored
         reduction         "mean" or "sum" over all elements, or "none"
         label_smoothing   ε: the target is mixed with the uniform distribution, (1 - ε) target + ε /
@@ -127,10 +127,10 @@ class BCEWithLogitsLoss(_Loss):
     See `F.binary_cross_entropy_with_logits`.
 
     Args:
-        weight       factor for each element, broadcast to the input; None: 1
+        weight       factor for each element, broadcast to the input, or None for 1
         reduction    "mean" or "sum" over all elements, or "none"
-        pos_weight   factor for the term t ln σ(x) of the positive examples, broadcast to the input;
-                     None: 1
+        pos_weight   factor for the term t ln σ(x) of the positive examples, broadcast to the input,
+                     or None for 1
     """
 
     def __init__(self, weight=None, *, reduction="mean", pos_weight=None):

@@ -1,6 +1,6 @@
-"""`Module`: an object whose attributes hold parameters, buffers and other modules.
+"""The base class `Module`, with attributes that hold parameters, buffers and other modules.
 
-A module need not register its parts as in PyTorch: every attribute that is a `Parameter`, a
+Unlike in PyTorch, a module need not register its parts. Every attribute that is a `Parameter`, a
 `Buffer` or a `Module` belongs to it. Names are the attribute names joined by dots, as in PyTorch.
 """
 
@@ -15,7 +15,7 @@ from tinyattn.nn.summary import Summary, tree
 
 
 class StateError(KeyError):
-    """An error for saved values that do not fit.
+    """An error for saved values that do not fit a module.
 
     Unlike a plain KeyError, it shows its message line by line.
     """
@@ -28,8 +28,9 @@ class Parameter(Tensor):
     """A tensor that is trained as part of a module.
 
     Args:
-        data            its initial values
-        dtype           dtype; None: the dtype of data if it is an array, float32 for Python numbers
+        data            initial values of the parameter
+        dtype           dtype, or None for the dtype of an array and for float32 if data are Python
+                        numbers
         requires_grad   False: the parameter is frozen
     """
 
@@ -43,8 +44,8 @@ class Buffer(Tensor):
     """A tensor that is saved with a module but not trained, such as a running average.
 
     Args:
-        data            its values
-        dtype           dtype; None: the dtype of data if it is an array
+        data            values of the buffer
+        dtype           dtype, or None for the dtype of data if it is an array
         requires_grad   whether the buffer gets a gradient, which is unusual
     """
 
@@ -55,7 +56,9 @@ SAVED_KINDS = (Parameter, Buffer)  # the classes that are saved with a module
 
 
 class Module(torch_hints.ModuleTorchNames):
-    """The base class of all layers and models: write `__init__` for the parts, and `forward`.
+    """The base class of all layers and models.
+
+    A subclass creates its parts in `__init__` and computes its output in `forward`:
 
     class TwoLayers(nn.Module):
         def __init__(self, d):
@@ -74,11 +77,11 @@ class Module(torch_hints.ModuleTorchNames):
         if arguments:
             raise TypeError(torch_hints.called_too_early(name, f"{name}() takes no arguments"))
 
-    # the arguments above are there for the errors only
+    # the arguments above exist only for the error messages
     __init__.__signature__ = Signature([Parameter_("self", Parameter_.POSITIONAL_OR_KEYWORD)])
 
     def forward(self, *inputs, **options):
-        """Compute the output from `inputs` and `options`. Every subclass defines its own."""
+        """Compute the output from `inputs` and `options`. Every subclass must define it."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...). Define one")
 
     def __init_subclass__(cls, **options):
@@ -117,7 +120,7 @@ class Module(torch_hints.ModuleTorchNames):
     # ---- parts
 
     def named_children(self):
-        """Yield (attribute name, module) for the modules directly inside."""
+        """Yield (attribute name, module) for the modules directly inside this module."""
         for name, value in vars(self).items():
             if isinstance(value, Module):
                 yield name, value
@@ -126,7 +129,7 @@ class Module(torch_hints.ModuleTorchNames):
                 _refuse_container(self, name, value)
 
     def children(self):
-        """Yield the modules directly inside."""
+        """Yield the modules directly inside this module."""
         return (m for _, m in self.named_children())
 
     def named_modules(self, prefix=""):
@@ -146,7 +149,7 @@ class Module(torch_hints.ModuleTorchNames):
             todo += reversed(inside)
 
     def modules(self):
-        """Yield this module and all modules inside."""
+        """Yield this module and all modules inside it."""
         return (m for _, m in self.named_modules())
 
     def _named_tensors(self, kind):
@@ -162,7 +165,7 @@ class Module(torch_hints.ModuleTorchNames):
         return visit(self, "")
 
     def named_parameters(self):
-        """Yield (name, parameter), each parameter once even if several modules share it."""
+        """Yield (name, parameter) for each parameter, and only once if several modules share it."""
         seen = set()
         for name, p in self._named_tensors(Parameter):
             if id(p) not in seen:
@@ -171,7 +174,7 @@ class Module(torch_hints.ModuleTorchNames):
 
     @torch_hints.with_torch_hints
     def parameters(self):
-        """Yield all parameters, for an optimizer."""
+        """Yield all parameters, which you pass to an optimizer."""
         return (p for _, p in self.named_parameters())
 
     def named_buffers(self):
@@ -197,8 +200,8 @@ class Module(torch_hints.ModuleTorchNames):
 
         Args:
             state    {name: values}, where np.asarray accepts the values
-            assign   True: an array that fits becomes the parameter's own without a copy, so do not
-                     write to it afterwards
+            assign   True: a parameter uses a fitting array itself instead of a copy, so do not
+                     write to the array afterwards
 
         Raises:
             KeyError: names are missing or unexpected, or shapes differ. The error lists all of
@@ -237,7 +240,7 @@ class Module(torch_hints.ModuleTorchNames):
         """Switch this module and all modules inside to training mode, and return this module.
 
         Args:
-            mode   False: evaluation mode
+            mode   False: switch to evaluation mode
         """
         for module in self.modules():
             module.training = mode
@@ -271,7 +274,7 @@ class Module(torch_hints.ModuleTorchNames):
         """Make the parameters trainable, or freeze them, and return the module.
 
         Args:
-            requires_grad   False: freeze them
+            requires_grad   False: freeze the parameters
         """
         for p in self.parameters():
             p.requires_grad = requires_grad
@@ -291,10 +294,10 @@ class Module(torch_hints.ModuleTorchNames):
     # ---- display
 
     def summary(self, *inputs, **options):
-        """Return a table of layers, output shapes and parameters, from one run.
+        """Return a table of layers, output shapes and numbers of parameters.
 
         Args:
-            inputs    inputs of the call; without them, the table has no shapes
+            inputs    inputs of the call. If there are none, the table has no shapes
             options   keyword arguments of the call
         """
         return Summary(self, inputs, options)
@@ -320,7 +323,7 @@ def _refuse_container(module, name, value):
 
 
 def _keep_kind(module, name, value):
-    """Refuse a value, other than None, that would silently replace a parameter or buffer."""
+    """Raise for a value, other than None, that would silently replace a parameter or buffer."""
     old = vars(module).get(name)
     kind = next((k for k in SAVED_KINDS if isinstance(old, k)), None)
     if kind is not None and value is not None and not isinstance(value, kind):

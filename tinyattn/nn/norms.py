@@ -1,4 +1,4 @@
-"""Normalization layers, whose weights start at 1 and whose biases start at 0."""
+"""Normalization layers. Their weights are initially 1, and their biases are initially 0."""
 
 import math
 
@@ -27,10 +27,10 @@ def _as_shape(shape):
 class LayerNorm(Module):
     """Layer norm, y = (x - mean) / √(var + ε) · weight + bias, for each position separately.
 
-    Mean and variance are taken over the last axes. Source: Ba, Kiros, Hinton 2016.
+    The mean and the variance are computed over the last axes. Source: Ba, Kiros, Hinton 2016.
 
     Args:
-        normalized_shape     sizes of the axes that are normalized, or the size of the last one
+        normalized_shape     sizes of the axes that are normalized, or the size of the last axis
         eps                  ε, which keeps the divisor away from 0
         elementwise_affine   False: there is neither weight nor bias
         bias                 False: there is no bias
@@ -47,7 +47,7 @@ class LayerNorm(Module):
         """Apply the layer. Shape: x [..., *normalized_shape] → the same.
 
         Raises:
-            ValueError: the last axes of x have other sizes
+            ValueError: the sizes of the last axes of x differ from normalized_shape
         """
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
@@ -61,8 +61,8 @@ class RMSNorm(Module):
     Source: Zhang, Sennrich 2019.
 
     Args:
-        normalized_shape     sizes of the axes that are normalized, or the size of the last one
-        eps                  ε; None: the machine precision of the dtype of x
+        normalized_shape     sizes of the axes that are normalized, or the size of the last axis
+        eps                  ε, or None for the machine precision of the dtype of x
         elementwise_affine   False: there is no weight
     """
 
@@ -76,7 +76,7 @@ class RMSNorm(Module):
         """Apply the layer. Shape: x [..., *normalized_shape] → the same.
 
         Raises:
-            ValueError: the last axes of x have other sizes
+            ValueError: the sizes of the last axes of x differ from normalized_shape
         """
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
@@ -93,8 +93,8 @@ class BatchNorm1d(Module):
     Args:
         num_features          number C of features
         eps                   ε, which keeps the divisor away from 0
-        momentum              weight of the newest batch in the running averages; None: a plain
-                              average over all batches
+        momentum              weight of the newest batch in the running averages, or None for a
+                              plain average over all batches
         affine                False: there is neither weight nor bias
         track_running_stats   False: there are no running averages, and the batch's statistics are
                               always used
@@ -117,7 +117,7 @@ class BatchNorm1d(Module):
         """Apply the layer. Shape: x [B, C] or [B, C, L] → the same.
 
         Raises:
-            ValueError: x has another shape or, in training, a single number for each feature
+            ValueError: x has a different shape or, in training, a single number for each feature
         """
         x = as_tensor(x)
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
@@ -162,7 +162,7 @@ class BatchNorm2d(BatchNorm1d):
         """Apply the layer. Shape: x [B, C, H, W] → the same.
 
         Raises:
-            ValueError: x has another shape
+            ValueError: x has a different shape
         """
         x = as_tensor(x)
         if x.ndim != 4 or x.shape[1] != self.num_features:
@@ -175,8 +175,8 @@ class BatchNorm2d(BatchNorm1d):
 class GroupNorm(Module):
     """Group norm, y = (x - mean) / √(var + ε) · weight + bias, over groups of channels.
 
-    Examples do not affect each other, so batches may be small. One group for each channel gives
-    instance norm. Each channel has its own weight and bias [C]. Source: Wu, He 2018.
+    Examples do not affect each other, so a batch may be small. With one group for each channel, the
+    result is instance norm. Each channel has its own weight and bias [C]. Source: Wu, He 2018.
 
     Args:
         num_groups     number of groups, which divides num_channels
@@ -203,7 +203,7 @@ class GroupNorm(Module):
         """Apply the layer. Shape: x [B, C, ...] → the same.
 
         Raises:
-            ValueError: x has another number of channels
+            ValueError: x has a different number of channels
         """
         x = as_tensor(x)
         B, C, *places = x.shape if x.ndim > 1 else (0, -1)

@@ -1,7 +1,7 @@
-"""Detect whether a layer was changed, by a subclass or by replacing one of its methods.
+"""Detect whether a layer was changed by a subclass or by replacing one of its methods.
 
-Only a layer's `forward` defines its result. Code that computes the result in another, faster way
-may do so only for an unchanged layer, and calls `describe_override` first. Examples are
+The `forward` of a layer defines its result. Code that computes the result in a different, faster
+way is correct only for an unchanged layer, so it calls `describe_override` first. Examples are
 `inference.compile`, and the layers on point clouds, which split the product of a linear layer.
 """
 
@@ -17,8 +17,8 @@ from tinyattn.nn.module import Module
 def describe_override(module):
     """Return how a module differs from its class in tinyattn, or None if it does not.
 
-    It finds subclasses, and methods that were replaced on the class or on this one object (as
-    `Summary` does to watch the calls).
+    It detects subclasses, and methods that were replaced on the class or on this object. (`Summary`
+    replaces methods of objects to record the calls.)
 
     Args:
         module   the module
@@ -88,7 +88,7 @@ def _is_original(cls, name, value):
     """Return whether the attribute of a class is the one that its source defines under this name.
 
     A function keeps its original file and name in its code, even if `functools.wraps` gave it the
-    name of another.
+    name of another function.
     """
     if isinstance(value, property):
         value = value.fget

@@ -1,8 +1,8 @@
-"""Encodings of the position of each row of x [B, T, d], for layers that ignore the order.
+"""Positional encodings of the rows of x [B, T, d], for layers that ignore the order of the rows.
 
 PositionalEncoding (sinusoids) and LearnedPositionalEmbedding are added to x, while
 ConcatPositionalEncoding gives x more features. RotaryEmbedding rotates queries and keys, so that
-their product depends only on the distance of the two positions.
+the product of a query and a key depends only on the distance of their positions.
 
 `positions` is [T] or [B, T]. Without it, the rows have the positions 0, 1, …, T - 1. A model that
 generates token by token passes the positions of its cache.
@@ -26,7 +26,7 @@ def sinusoids(length, d):
         length   number of positions
         d        number of features
 
-    Source: Vaswani et al. 2017, section 3.5; slides S16, N24.
+    Source: Vaswani et al. 2017, section 3.5, and slides S16, N24.
     """
     i = np.arange(d)
     angle = np.arange(length)[:, None] / 10000.0 ** (2 * (i // 2) / d)
@@ -34,18 +34,18 @@ def sinusoids(length, d):
 
 
 class PositionalEncoding(Module):
-    """A sinusoidal encoding that is added to x: y = dropout(x + p[:T]). Nothing is trained.
+    """A sinusoidal encoding that is added to x, y = dropout(x + p[:T]). It has no parameters.
 
     Args:
         d_model   number of features
-        max_len   number of positions; larger ones are an error
+        max_len   number of positions. A position of max_len or more is an error
         dropout   probability with which a number becomes 0 in training
         rng       seed or numpy.random.Generator for the dropout
     """
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
         check_sizes(self, d_model=d_model, max_len=max_len)
-        # the encoding is computed, not learned, so it need not be saved
+        # the encoding is computed and not trained, so it is not saved
         self.p = sinusoids(max_len, d_model)
         self.dropout = Dropout(dropout, rng)
 
@@ -54,10 +54,10 @@ class PositionalEncoding(Module):
 
         Args:
             x           the tokens
-            positions   their positions [T] or [B, T]; None: 0, ..., T-1
+            positions   their positions [T] or [B, T], or None for 0, ..., T-1
 
         Raises:
-            ValueError: x has another number of features, or a position is not below max_len
+            ValueError: x has a different number of features, or a position is not below max_len
         """
         max_len, d_model = self.p.shape
         x = as_tensor(x)
@@ -74,7 +74,7 @@ class PositionalEncoding(Module):
 
 
 class LearnedPositionalEmbedding(Module):
-    """A trained vector for each position that is added to x: y = x + weight[positions].
+    """A trained vector for each position that is added to x, y = x + weight[positions].
 
     Args:
         max_len   number of positions
@@ -82,7 +82,7 @@ class LearnedPositionalEmbedding(Module):
         std       standard deviation of the initial values
         rng       seed or numpy.random.Generator for the initial values
 
-    Source: Gehring et al. 2017; used by GPT and BERT.
+    Source: Gehring et al. 2017. GPT and BERT use this encoding.
     """
 
     def __init__(self, max_len, d_model, std=0.02, rng=None):
@@ -94,7 +94,7 @@ class LearnedPositionalEmbedding(Module):
 
         Args:
             x           the tokens
-            positions   their positions [T] or [B, T]; None: 0, ..., T-1
+            positions   their positions [T] or [B, T], or None for 0, ..., T-1
 
         Raises:
             ValueError: a position is negative or not below max_len
@@ -112,13 +112,13 @@ class LearnedPositionalEmbedding(Module):
 
 
 class ConcatPositionalEncoding(Module):
-    """A sinusoidal encoding that gives x more features: y = [x, p[:T]].
+    """A sinusoidal encoding that is concatenated with x, y = [x, p[:T]].
 
-    x itself does not change, and the next layer must accept d + d_position features.
+    The features of x do not change, and the next layer must accept d + d_position features.
 
     Args:
         d_position   number of features that are added
-        max_len      number of positions; larger ones are an error
+        max_len      number of positions. A position of max_len or more is an error
 
     Source: slide K23.
     """
@@ -132,7 +132,7 @@ class ConcatPositionalEncoding(Module):
 
         Args:
             x           the tokens
-            positions   their positions [T] or [B, T]; None: 0, ..., T-1
+            positions   their positions [T] or [B, T], or None for 0, ..., T-1
 
         Raises:
             ValueError: a position is not below max_len
@@ -171,16 +171,17 @@ def _positions(name, x, positions, max_len):
 
 
 class RotaryEmbedding(Module):
-    """A rotation of features by angles that grow with the position. Nothing is trained.
+    """A rotation of features by angles that grow with the position. It has no parameters.
 
         y_i       = x_i cos tθ_i - x_(i+d/2) sin tθ_i,   θ_i = base^(-2i/d)
         y_(i+d/2) = x_(i+d/2) cos tθ_i + x_i sin tθ_i
 
-    The product of two such vectors at positions t and s depends on the positions only by t - s.
+    The product of a query at position t and a key at position s depends on t - s, but not on t and
+    s themselves.
 
     Args:
         d      number of features, an even number
-        base   base of the angles; with a larger base, the slowest pair of features rotates more
+        base   base of the angles. A larger base makes the slowest pair of features rotate more
                slowly
 
     Source: Su et al. 2021 (RoFormer), with the pairs in the order of GPT-NeoX and Llama.
@@ -203,10 +204,10 @@ class RotaryEmbedding(Module):
 
         Args:
             x           queries or keys [..., T, d]
-            positions   their positions [T], or [B, T] for x [B, ..., T, d]; None: 0, ..., T-1
+            positions   their positions [T], or [B, T] for x [B, ..., T, d], or None for 0, ..., T-1
 
         Raises:
-            ValueError: x has another number of features, or a position is negative
+            ValueError: x has a different number of features, or a position is negative
         """
         x = as_tensor(x)
         if x.shape[-1] != self.d:
@@ -230,7 +231,7 @@ class RotaryEmbedding(Module):
         """Return cos tθ and sin tθ, each [..., d/2].
 
         Args:
-            t       position, or an array of positions; integers from 0 on
+            t       position or array of positions, which are integers >= 0
             dtype   dtype of the result
         """
         # Read self.table only once, because another thread may replace it.
@@ -252,13 +253,13 @@ class RotaryEmbedding(Module):
 
 
 class InterleavedRotaryEmbedding(RotaryEmbedding):
-    """The same rotation for the pairs of features 2i and 2i + 1, as the paper writes it.
+    """A `RotaryEmbedding` that rotates the pairs of features 2i and 2i + 1, as in the paper.
 
-    It equals `RotaryEmbedding` with the features of queries and keys in another order.
+    The result equals that of `RotaryEmbedding` if the features of queries and keys are reordered.
 
     Args:
         d      number of features, an even number
-        base   base of the angles; with a larger base, the slowest pair of features rotates more
+        base   base of the angles. A larger base makes the slowest pair of features rotate more
                slowly
     """
 

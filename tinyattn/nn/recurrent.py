@@ -1,6 +1,6 @@
-"""Recurrent layers: RNN, GRU and LSTM, cell by cell or over whole sequences.
+"""Recurrent layers RNN, GRU and LSTM, for single steps or for whole sequences.
 
-Weights start uniform in ±1/√H, as in PyTorch, and have its names and its order of gates.
+Initial weights are uniform in ±1/√H. Their names and the order of the gates are as in PyTorch.
 """
 
 import numpy as np
@@ -18,9 +18,9 @@ from tinyattn.nn.validation import check_sizes
 def detach(state):
     """Return the same state without its graph, for truncated backpropagation through time.
 
-    A long sequence is trained piece by piece. Each piece starts from the state in which the
-    previous one ended, but gradients stop there, so that time and memory of a training step do not
-    grow:
+    To train on a long sequence, divide it into pieces. Each piece starts from the last state of the
+    previous piece, but no gradient flows back into the previous piece, so the time and memory of a
+    training step do not grow:
 
         state = None
         for x, target in pieces:                     # x [B, T, D], consecutive in time
@@ -32,7 +32,7 @@ def detach(state):
         state   a Tensor, None, or a tuple or list of them
 
     Returns:
-        the same kind of object
+        the state without its graph, in the same form
     """
     if isinstance(state, tuple | list):
         return type(state)(detach(s) for s in state)
@@ -91,9 +91,9 @@ class _Cell(Module):
     def forward(self, x, state=None):
         """Return the next state, which is h [B, H] or, for an LSTM, (h, c).
 
-        x is [B, D]. The state is one that the cell returned, or None for zeros.
-
-        Raises ValueError for other shapes, and TypeError for integers or a state of another form.
+        x is [B, D]. The state is one that the cell returned, or None for zeros. The method raises
+        ValueError for other shapes, and TypeError if x contains integers or the state has a
+        different form.
         """
         name = type(self).__name__
         x = _check_float_input(name, x, ("B", "D"), self.input_size)
@@ -108,14 +108,14 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """A step of a simple recurrent network, h_t = tanh(W_ih x + b_ih + W_hh h + b_hh).
+    """One step of a simple recurrent network, h_t = tanh(W_ih x + b_ih + W_hh h + b_hh).
 
-    It is called with x [B, D] and the state h [B, H], and returns the new state [B, H].
+    Call it with x [B, D] and the state h [B, H]. It returns the new state [B, H].
 
     Args:
         input_size     number D of features of x
         hidden_size    number H of features of the state
-        bias           False: there is neither b_ih nor b_hh
+        bias           False: omit the biases b_ih and b_hh
         nonlinearity   "tanh" or "relu"
         impl           implementation: "sums", "numpy", "kernel" or "auto"
         rng            seed or numpy.random.Generator for the initial values
@@ -134,36 +134,36 @@ class RNNCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """A step of a gated recurrent unit, h_t = (1 - z) n + z h, with gates r, z and candidate n.
+    """One step of a gated recurrent unit, h_t = (1 - z) n + z h, with gates r, z and candidate n.
 
-    It is called with x [B, D] and the state h [B, H], and returns the new state [B, H].
+    Call it with x [B, D] and the state h [B, H]. It returns the new state [B, H].
 
     Args:
         input_size    number D of features of x
         hidden_size   number H of features of the state
-        bias          False: there is neither b_ih nor b_hh
+        bias          False: omit the biases b_ih and b_hh
         impl          implementation: "sums", "numpy", "kernel" or "auto"
         rng           seed or numpy.random.Generator for the initial values
 
-    Source: `ops.recurrent.gru_step`; slide H20, whose z is 1 - z here, as in PyTorch.
+    Source: `ops.recurrent.gru_step` and slide H20. As in PyTorch, z here is 1 - z of the slide.
     """
 
     cell = recurrent.GRU
 
 
 class LSTMCell(_Cell):
-    """A step of a long short-term memory, c_t = f c + i g and h_t = o tanh c_t.
+    """One step of a long short-term memory (LSTM), c_t = f c + i g and h_t = o tanh c_t.
 
-    It is called with x [B, D] and the state (h, c), each [B, H], and returns the new (h, c).
+    Call it with x [B, D] and the state (h, c), each [B, H]. It returns the new state (h, c).
 
     Args:
         input_size    number D of features of x
         hidden_size   number H of features of h and of c
-        bias          False: there is neither b_ih nor b_hh
+        bias          False: omit the biases b_ih and b_hh
         impl          implementation: "sums", "numpy", "kernel" or "auto"
         rng           seed or numpy.random.Generator for the initial values
 
-    Source: `ops.recurrent.lstm_step`; slides H20, KB04.
+    Source: `ops.recurrent.lstm_step` and slides H20, KB04.
     """
 
     cell = recurrent.LSTM
@@ -234,11 +234,10 @@ class _Recurrent(Module):
     def forward(self, x, state=None, lengths=None):
         """Return y [B, T, H · directions] and the last state [layers · directions, B, H].
 
-        The state of an LSTM is (h, c). x is [B, T, D], state is one that the layer returned or None
-        (zeros), and lengths is [B] or None (all T).
-
-        Raises ValueError for other shapes and lengths, and TypeError for integers or a state of
-        another form.
+        x is [B, T, D]. The state is one that the layer returned, or None for zeros, and for an LSTM
+        it is (h, c). lengths is [B], or None if all sequences have T steps. The method raises
+        ValueError for other shapes and lengths, and TypeError if x contains integers or the state
+        has a different form.
         """
         name, places = type(self).__name__, self._places()
         x = _check_float_input(name, x, ("B", "T", "D"), self.input_size)
@@ -283,10 +282,10 @@ class _Recurrent(Module):
 class RNN(_Recurrent):
     """A simple recurrent network over sequences, h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh).
 
-    It is called with x [B, T, D] and, optionally, the first state [layers · directions, B, H], and
+    Call it with x [B, T, D] and, optionally, the initial state [layers · directions, B, H]. It
     returns y [B, T, H · directions] and the last state. With lengths [B], sequence b ends after
-    lengths[b] steps. Then y is 0 after the end, the last state is the state at the end, and the
-    reverse direction starts there.
+    lengths[b] steps. After the end of a sequence, y is 0. The last state is the state at the end of
+    the sequence, where the reverse direction starts.
 
         rnn = nn.RNN(3, 16)
         y, h = rnn(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
@@ -295,18 +294,18 @@ class RNN(_Recurrent):
     Args:
         input_size      number D of features of x
         hidden_size     number H of features of the state
-        num_layers      number of layers, each of which reads the outputs of the layer below
+        num_layers      number of layers, each of which receives the outputs of the previous layer
         nonlinearity    "tanh" or "relu"
-        bias            False: there is neither b_ih nor b_hh
-        batch_first     must be True: the batch is the first axis of x and y, while PyTorch's
-                        default is False
-        dropout         probability with which an output of a layer becomes 0 for the next one, in
-                        training
-        bidirectional   True: a second network reads each sequence from its end
+        bias            False: omit the biases b_ih and b_hh
+        batch_first     must be True, because the batch is the first axis of x and y (PyTorch's
+                        default is False)
+        dropout         probability with which, in training, an output of a layer becomes 0 in the
+                        input of the next layer
+        bidirectional   True: a second network processes each sequence from its end to its beginning
         impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
         rng             seed or numpy.random.Generator for the initial values and the dropout
 
-    Source: slides H17, KB03; Elman 1990.
+    Source: Elman 1990 and slides H17, KB03.
     """
 
     cell = recurrent.RNN
@@ -341,9 +340,9 @@ class RNN(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """A gated recurrent unit over sequences, with the gates in the order r, z, n.
+    """A gated recurrent unit (GRU) over sequences, with the gates in the order r, z, n.
 
-    It is called with x [B, T, D] and, optionally, the first state [layers · directions, B, H], and
+    Call it with x [B, T, D] and, optionally, the initial state [layers · directions, B, H]. It
     returns y [B, T, H · directions] and the last state. `lengths` works as in `RNN`.
 
         gru = nn.GRU(3, 16)
@@ -353,24 +352,24 @@ class GRU(_Recurrent):
     Args:
         input_size      number D of features of x
         hidden_size     number H of features of the state
-        num_layers      number of layers, each of which reads the outputs of the layer below
-        bias            False: there is neither b_ih nor b_hh
+        num_layers      number of layers, each of which receives the outputs of the previous layer
+        bias            False: omit the biases b_ih and b_hh
         batch_first     must be True, as in `RNN`
         dropout         as in `RNN`
         bidirectional   as in `RNN`
         impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
         rng             seed or numpy.random.Generator for the initial values and the dropout
 
-    Source: `ops.recurrent.gru_step`; slide H20.
+    Source: `ops.recurrent.gru_step` and slide H20.
     """
 
     cell = recurrent.GRU
 
 
 class LSTM(_Recurrent):
-    """A long short-term memory over sequences, with the gates in the order i, f, g, o.
+    """A long short-term memory (LSTM) over sequences, with the gates in the order i, f, g, o.
 
-    It is called with x [B, T, D] and, optionally, the first state (h, c), and returns y [B, T, H ·
+    Call it with x [B, T, D] and, optionally, the initial state (h, c). It returns y [B, T, H ·
     directions] and the last state (h, c), each [layers · directions, B, H]. `lengths` works as in
     `RNN`.
 
@@ -381,15 +380,15 @@ class LSTM(_Recurrent):
     Args:
         input_size      number D of features of x
         hidden_size     number H of features of h and of c
-        num_layers      number of layers, each of which reads the outputs of the layer below
-        bias            False: there is neither b_ih nor b_hh
+        num_layers      number of layers, each of which receives the outputs of the previous layer
+        bias            False: omit the biases b_ih and b_hh
         batch_first     must be True, as in `RNN`
         dropout         as in `RNN`
         bidirectional   as in `RNN`
         impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
         rng             seed or numpy.random.Generator for the initial values and the dropout
 
-    Source: `ops.recurrent.lstm_step`; slides H20, KB04.
+    Source: `ops.recurrent.lstm_step` and slides H20, KB04.
     """
 
     cell = recurrent.LSTM

@@ -1,9 +1,10 @@
-"""Layers on sets: the N rows of x [B, N, d] have no order.
+"""Layers on sets, in which the N rows of x [B, N, d] have no order.
 
 If the rows are permuted, the output of equivariant layers (SAB, ISAB) is permuted in the same way,
-and the output of pooling layers (PMA, DeepSets) does not change. Sets of different size are padded
-and masked, where True means "is an element". The mask is [B, N] for pooling layers and [B, 1, N]
-for equivariant ones. The letters follow Lee et al. 2019, with N elements and m inducing points.
+and the output of pooling layers (PMA, DeepSets) does not change. Sets of different sizes are padded
+to N rows, and a mask is True for elements and False for padding. The mask is [B, N] for pooling
+layers and [B, 1, N] for equivariant ones. The letters follow Lee et al. 2019, with N elements and m
+inducing points.
 """
 
 import numpy as np
@@ -23,7 +24,7 @@ def masked_sum(x, mask):
 
     Args:
         x      elements [B, N, d]
-        mask   bool [B, N], True: is an element; None: all are
+        mask   bool [B, N], True for elements and False for padding, or None without padding
 
     Returns:
         [B, d]
@@ -36,7 +37,7 @@ def masked_mean(x, mask):
 
     Args:
         x      elements [B, N, d]
-        mask   bool [B, N], True: is an element; None: all are
+        mask   bool [B, N], True for elements and False for padding, or None without padding
 
     Returns:
         [B, d]
@@ -52,7 +53,7 @@ def masked_max(x, mask):
 
     Args:
         x      elements [B, N, d]
-        mask   bool [B, N], True: is an element; None: all are
+        mask   bool [B, N], True for elements and False for padding, or None without padding
 
     Returns:
         [B, d]
@@ -94,7 +95,7 @@ class DeepSets(Module):
         rho    module or function of the last axis, applied to the result
         pool   "sum", "mean" or "max"
 
-    Source: Zaheer et al. 2017; slides S02, S05.
+    Source: Zaheer et al. 2017 and slides S02, S05.
     """
 
     def __init__(self, phi, rho, pool="sum"):
@@ -107,7 +108,7 @@ class DeepSets(Module):
 
         Args:
             x      elements [B, N, d]
-            mask   bool [B, N], True: is an element; None: all are
+            mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
             ValueError: the shapes do not fit
@@ -121,7 +122,7 @@ class DeepSets(Module):
 
 
 class MAB(Module):
-    """A multi-head attention block: x attends to y, then a network acts on each element.
+    """A multi-head attention block, with attention of x to y and a network for each element.
 
         H = norm(x + Attention(x, y)),   MAB(x, y) = norm(H + rFF(H))
 
@@ -144,10 +145,10 @@ class MAB(Module):
         """Apply the block. Shape: x [B, T, d], y [B, S, d] → [B, T, d].
 
         Args:
-            x      elements that attend to y
-            y      elements that x attends to
-            mask   bool [T, S], [B, T, S] (any axis may be 1) or [B, H, T, S]; True: may be attended
-                   to
+            x      elements that attend to y [B, T, d]
+            y      elements that x attends to [B, S, d]
+            mask   bool [T, S], [B, T, S] (any axis may have length 1) or [B, H, T, S], True where
+                   element t of x may attend to element s of y
 
         Raises:
             ValueError: the shapes do not fit
@@ -175,7 +176,7 @@ class SAB(Module):
 
         Args:
             x      the elements
-            mask   bool [B, 1, N], True: is an element; None: all are
+            mask   bool [B, 1, N], True for elements and False for padding, or None without padding
 
         Raises:
             ValueError: the shapes do not fit
@@ -207,7 +208,7 @@ class ISAB(Module):
 
         Args:
             x      the elements
-            mask   bool [B, 1, N], True: is an element; None: all are
+            mask   bool [B, 1, N], True for elements and False for padding, or None without padding
 
         Raises:
             ValueError: the shapes do not fit
@@ -241,7 +242,7 @@ class PMA(Module):
 
         Args:
             x      the elements
-            mask   bool [B, N], True: is an element; None: all are
+            mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
             ValueError: the shapes do not fit
@@ -253,7 +254,7 @@ class PMA(Module):
 
 
 class SetTransformer(Module):
-    """A network on sets: two ISABs, PMA with k seeds, an SAB on their outputs, and a linear map.
+    """A network on sets, made of two ISABs, a PMA with k seeds, an SAB and a linear map.
 
     Args:
         d_in    number of features of an element
@@ -264,7 +265,7 @@ class SetTransformer(Module):
         k       number of seeds
         rng     seed or numpy.random.Generator for the initial values
 
-    Source: Lee et al. 2019; slide S06.
+    Source: Lee et al. 2019 and slide S06.
     """
 
     def __init__(self, d_in, d_out, d=64, heads=4, m=16, k=1, rng=None):
@@ -280,7 +281,7 @@ class SetTransformer(Module):
 
         Args:
             x      the elements
-            mask   bool [B, N], True: is an element; None: all are
+            mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
             ValueError: the shapes do not fit
@@ -303,7 +304,7 @@ class ClassAttention(Module):
         heads   number of heads, which divides d
         rng     seed or numpy.random.Generator for the initial values
 
-    Source: Touvron et al. 2021 (CaiT), without its layer scale; slide H12.
+    Source: Touvron et al. 2021 (CaiT), here without the layer scale, and slide H12.
     """
 
     def __init__(self, d, heads=1, rng=None):
@@ -319,7 +320,7 @@ class ClassAttention(Module):
         Args:
             c      the class token
             x      the elements, which do not change
-            mask   bool [B, N], True: is an element; None: all are
+            mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
             ValueError: the shapes do not fit

@@ -1,4 +1,4 @@
-"""Display of a module: as a tree of its parts, and as a table of layers and shapes."""
+"""Display of a module as a tree of its parts and as a table of layers and shapes."""
 
 import html
 
@@ -6,7 +6,7 @@ from tinyattn.engine.autograd import no_grad
 
 
 def tree(module, indent=0):
-    """Return a module and all modules inside as text, one indented line each.
+    """Return a module and all modules inside it as text, with an indented line for each.
 
     Args:
         module   the module
@@ -23,13 +23,13 @@ def tree(module, indent=0):
 
 
 class Summary:
-    """A table of layers with their output shapes and their own numbers of parameters.
+    """A table of layers with their output shapes and numbers of parameters.
 
-    The shapes come from one run without gradient.
+    The shapes are recorded in one call of the module without gradients.
 
     Args:
         module    the module
-        inputs    inputs of the call; without them, the table has no shapes
+        inputs    inputs of the call. If there are none, the table has no shapes
         options   keyword arguments of the call
     """
 

@@ -1,9 +1,9 @@
-"""The transformer of Vaswani et al. 2017: encoder, decoder, and both together.
+"""The transformer of Vaswani et al. 2017, with its encoder and decoder.
 
-x is [B, T, d_model]. Masks are bool [T, S], [B, T, S] or [B, H, T, S], where True means "may be
-attended to". To hide padding, pass keep[:, None, :]. Arguments, parameter names and initial values
-are the same as in PyTorch, with the batch first. `norm_first` puts the layer norm before each
-sublayer (Xiong et al. 2020) instead of after the sum as in the paper.
+x is [B, T, d_model]. Masks are bool [T, S], [B, T, S] or [B, H, T, S], where True means that query
+t may attend to key s. To hide padding, pass keep[:, None, :]. Arguments, parameter names and
+initial values are the same as in PyTorch, with the batch first. `norm_first` puts the layer norm
+before each sublayer (Xiong et al. 2020) instead of after the residual sum as in the paper.
 """
 
 from copy import deepcopy
@@ -24,7 +24,7 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
 class _Layer(Module):
-    """The common part of both layers: attentions, then a two-layer network for each position.
+    """The base class of both layers: attentions, then a two-layer network for each position.
 
     Each part has a residual sum, a norm and a dropout. The last norm and dropout belong to the
     network.
@@ -50,7 +50,7 @@ class _Layer(Module):
                 f"{type(self).__name__}: activation must be a function or one of "
                 f"{', '.join(ACTIVATIONS)}, got {activation!r}"
             )
-        # None stands for the default generator at run time
+        # None means that the default generator is used at run time
         of_dropout = None if rng is None else generator(rng)
         rng, parts = of_dropout or generator(), range(1, len(self.attentions) + 2)
         for name in self.attentions:
@@ -78,9 +78,9 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """A layer of the encoder: x ← x + SelfAttention(x), then x ← x + FeedForward(x).
+    """An encoder layer, x ← x + SelfAttention(x) and then x ← x + FeedForward(x).
 
-    Each part has dropout and a layer norm.
+    Both the self-attention and the feed-forward network have dropout and a layer norm.
 
     Args:
         d_model           number of features
@@ -89,7 +89,7 @@ class TransformerEncoderLayer(_Layer):
         dropout           probability with which a number becomes 0 in training
         activation        "relu", "gelu", or a function
         layer_norm_eps    ε of the norms
-        norm_first        True: the norm comes before each part; False: after the sum, as in the
+        norm_first        True: the norm comes before each part instead of after the sum, as in the
                           paper
         bias              False: linear layers and norms have no bias
         rng               seed or numpy.random.Generator for the initial values
@@ -104,10 +104,10 @@ class TransformerEncoderLayer(_Layer):
 
         Args:
             x        the tokens
-            mask     bool [T, S], [B, T, S] or [B, H, T, S]; True: may be attended to
+            mask     bool [T, S], [B, T, S] or [B, H, T, S], True where query t may attend to key s
             causal   True: token t attends only to the tokens ≤ t
-            cache    an `nn.KeyValueCache`; x are the T tokens that follow the cached ones, and S
-                     counts both
+            cache    an `nn.KeyValueCache` of all earlier tokens, so x contains only the T next
+                     tokens, and S counts all tokens
 
         Raises:
             ValueError: the shapes do not fit
@@ -118,7 +118,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """A layer of the decoder: self-attention, cross-attention to the memory, and feed-forward.
+    """A decoder layer: self-attention, cross-attention to the memory and a feed-forward network.
 
     Args:
         d_model           number of features
@@ -127,7 +127,7 @@ class TransformerDecoderLayer(_Layer):
         dropout           probability with which a number becomes 0 in training
         activation        "relu", "gelu", or a function
         layer_norm_eps    ε of the norms
-        norm_first        True: the norm comes before each part; False: after the sum, as in the
+        norm_first        True: the norm comes before each part instead of after the sum, as in the
                           paper
         bias              False: linear layers and norms have no bias
         rng               seed or numpy.random.Generator for the initial values
@@ -143,11 +143,12 @@ class TransformerDecoderLayer(_Layer):
         Args:
             x             the tokens
             memory        output of the encoder
-            mask          bool [T, T], [B, T, T] or [B, H, T, T]; True: may be attended to
-            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], likewise
+            mask          bool [T, T], [B, T, T] or [B, H, T, T], True where query t may attend to
+                          key s
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], with the same meaning
             causal        True: token t attends only to the tokens ≤ t
-            cache         an `nn.KeyValueCache` and an `nn.CrossAttentionCache`; x are the tokens
-                          that follow the cached ones
+            cache         an `nn.KeyValueCache` and an `nn.CrossAttentionCache` of all earlier
+                          tokens, so x contains only the next tokens
 
         Raises:
             ValueError: the shapes do not fit
@@ -179,10 +180,10 @@ def _weights(attention, x, context, mask, causal):
 
 
 class TransformerEncoder(Module):
-    """The encoder: several copies of a layer, with an optional norm at the end.
+    """The encoder, several copies of a layer with an optional norm at the end.
 
     Args:
-        encoder_layer   layer that is copied, with new initial values for each copy
+        encoder_layer   layer that is copied num_layers times, together with its initial values
         num_layers      number of copies
         norm            module at the end, or None
     """
@@ -226,10 +227,10 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """The decoder: several copies of a layer, all of which attend to the same memory.
+    """The decoder, several copies of a layer that all attend to the same memory.
 
     Args:
-        decoder_layer   layer that is copied, with new initial values for each copy
+        decoder_layer   layer that is copied num_layers times, together with its initial values
         num_layers      number of copies
         norm            module at the end, or None
     """
@@ -280,7 +281,9 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """Encoder and decoder together. Embeddings, positions and the output head stay outside.
+    """A transformer with an encoder and a decoder.
+
+    It does not contain the embeddings, the positional encodings and the output head.
 
     Args:
         d_model              number of features
@@ -291,7 +294,7 @@ class Transformer(Module):
         dropout              probability with which a number becomes 0 in training
         activation           "relu", "gelu", or a function
         layer_norm_eps       ε of the norms
-        norm_first           True: the norm comes before each part; False: after the sum
+        norm_first           True: the norm comes before each part instead of after the residual sum
         bias                 False: linear layers and norms have no bias
         rng                  seed or numpy.random.Generator for the initial values
 
@@ -344,9 +347,10 @@ class Transformer(Module):
         Args:
             src           tokens of the source
             tgt           tokens of the target
-            src_mask      bool [S, S], [B, S, S] or [B, H, S, S]; True: may be attended to
-            tgt_mask      bool [T, T], [B, T, T] or [B, H, T, T], likewise
-            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], likewise
+            src_mask      bool [S, S], [B, S, S] or [B, H, S, S], True where query t may attend to
+                          key s
+            tgt_mask      bool [T, T], [B, T, T] or [B, H, T, T], with the same meaning
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], with the same meaning
             causal        True: target token t attends only to the target tokens ≤ t
 
         Raises:

@@ -1,4 +1,4 @@
-"""One check and one error message for the sizes of all layers and models."""
+"""The check of sizes that all layers and models use, with one error message."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ def check_sizes(layer, least=1, **sizes):
     """Raise ValueError unless each of `sizes` is a whole number of at least `least`, or a tuple.
 
     Args:
-        layer   module whose sizes are checked, for the error
+        layer   module to which the sizes belong. The error contains its name
         least   smallest number that is allowed
-        sizes   name=value; None is allowed, because it means the layer's own default
+        sizes   name=value. None is allowed, because a layer then uses its default
 
     Raises:
         ValueError: a size is not such a number

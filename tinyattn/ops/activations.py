@@ -14,15 +14,15 @@ ROOT_HALF, ROOT_TWO_OVER_PI = float(np.sqrt(0.5)), float(np.sqrt(2 / np.pi))
 
 @primitive
 def relu(x):
-    """y = max(x, 0);   x̄ = ȳ where x > 0, else 0 (also at x = 0)."""
+    """Return y = max(x, 0), with the gradient x̄ = ȳ where x > 0 and 0 otherwise."""
     return np.maximum(x, 0)
 
 
 def _where_positive(g, y):
     """Return g where y > 0, otherwise 0 (also where g is inf or nan).
 
-    np.where branches at every element, and the processor's prediction of the branch is wrong half
-    of the time. So a mask of 1...1 or 0...0 keeps or clears the bits of g instead.
+    np.where has a branch for every element, which the processor predicts wrongly half of the time.
+    Therefore, a mask of 1...1 or 0...0 keeps or clears the bits of g instead.
     """
     if type(g) is not np.ndarray or g.dtype not in (np.float32, np.float64):
         return np.where(y > 0, g, 0)
@@ -38,11 +38,11 @@ relu.defvjp(lambda g, y, x: _where_positive(g, y))
 
 @elementwise
 def sigmoid(x):
-    """y = 1 / (1 + e⁻ˣ) = eˣ / (1 + eˣ);   x̄ = ȳ y (1 - y).
+    """Return y = 1 / (1 + e⁻ˣ) = eˣ / (1 + eˣ), with the gradient x̄ = ȳ y (1 - y).
 
     Of the two forms, the one whose exponent is not positive is used, because it never overflows,
-    and for very negative x it returns eˣ instead of 0. exp(min(x, 0)) / (1 + exp(-|x|)) is both
-    forms in one.
+    and it returns eˣ instead of 0 for very negative x. The expression exp(min(x, 0)) / (1 +
+    exp(-|x|)) combines both forms.
     """
     return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
 
@@ -52,7 +52,7 @@ sigmoid.defvjp(lambda g, y, x: g * y * (1 - y))
 
 @elementwise
 def softplus(x):
-    """y = ln(1 + eˣ);   x̄ = ȳ / (1 + e⁻ˣ)."""
+    """Return y = ln(1 + eˣ), with the gradient x̄ = ȳ / (1 + e⁻ˣ)."""
     return np.logaddexp(x, np.zeros((), x.dtype))
 
 
@@ -61,7 +61,7 @@ softplus.defvjp(lambda g, y, x: g * sigmoid(x))
 
 @elementwise
 def erf(x):
-    """y = 2/√π ∫₀ˣ exp(-t²) dt, the error function;   x̄ = ȳ 2/√π exp(-x²)."""
+    """Return the error function y = 2/√π ∫₀ˣ exp(-t²) dt, with the gradient x̄ = ȳ 2/√π exp(-x²)."""
     return erf_of(x)
 
 
@@ -70,9 +70,7 @@ erf.defvjp(lambda g, y, x: g * np.exp(-x * x) * TWO_OVER_ROOT_PI)
 
 @operation("gelu", work=lambda x, tanh: x.size)
 def gelu(x, tanh):
-    """y = x Φ(x) with the normal distribution function Φ, approximated by tanh if `tanh` is
-    True.
-    """
+    """Return y = x Φ(x) with the normal distribution function Φ, or its approximation if `tanh`."""
     if tanh:
         return 0.5 * x * (1 + np.tanh(ROOT_TWO_OVER_PI * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1 + erf(x * ROOT_HALF))

@@ -1,7 +1,7 @@
 """Scaled dot-product attention: every query receives a weighted mean of the values.
 
 The kernel never stores the T×S weights. `packed_self_attention` computes the same for queries, keys
-and values that one projection has written into one array.
+and values in a single array, which one projection has computed.
 """
 
 import math
@@ -20,7 +20,9 @@ from tinyattn.ops.shape import swapaxes
 
 @primitive
 def attention_softmax(scores):
-    """a_ts = exp s_ts / Σ_r exp s_tr;   s̄_ts = a_ts (ā_ts - Σ_r ā_tr a_tr).   s, a [..., T, S]
+    """Return the softmax of scores s [..., T, S] over the keys, a_ts = exp s_ts / Σ_r exp s_tr.
+
+    The gradient is s̄_ts = a_ts (ā_ts - Σ_r ā_tr a_tr).
 
     A query whose scores are all -inf attends to no key, so all its weights are 0. A weight of 0 and
     its gradient stay 0 even if another score of the query is nan.
@@ -41,7 +43,7 @@ attention_softmax.defvjp(
 
 
 def attention_weights(q, k, bias, mask, causal, scale):
-    """a = softmax(scale q·k + bias), the weight of each key s for each query t. [..., T, S]"""
+    """Return the weights a = softmax(scale q·k + bias) of the keys for each query, [..., T, S]."""
     scores = matmul(multiply(q, scale), swapaxes(k, -1, -2))
     if bias is not None:
         scores = scores + bias
@@ -65,7 +67,7 @@ def _number_of_scores(q, k, v, bias, mask, causal, scale):
 
 @operation("attention", work=_number_of_scores, second_order=False)
 def attention(q, k, v, bias, mask, causal, scale):
-    """y_t = Σ_s a_ts v_s with a = softmax(scale q·k + bias).   q [..., T, D], y [..., T, E]"""
+    """Return y_t = Σ_s a_ts v_s with a = softmax(scale q·k + bias), y [..., T, E]."""
     return matmul(attention_weights(q, k, bias, mask, causal, scale), v)
 
 
@@ -84,7 +86,7 @@ attention.implement(
 attention.implement("kernel", lambda *inputs: fast.attention.attention(*inputs), _kernel_backward)
 
 
-# ---------------------------------------------------------------- keys that no query may see
+# ---------------------------------------------------------------- keys that are never attended to
 
 
 def crop_future_keys(T, k, v, mask, bias):
@@ -96,9 +98,7 @@ def crop_future_keys(T, k, v, mask, bias):
 
 
 def zero_masked_keys(k, v, mask):
-    """Return k and v with zeros at keys that no query may attend to, if these contain nan or
-    infinity.
-    """
+    """Return k and v with zeros for keys that no query may attend to, if k or v is not finite."""
     unseen = ~np.any(to_array(mask), axis=-2 if mask.ndim > 1 else ())  # [..., S]
     if not unseen.any() or np.isfinite(np.sum(to_array(k)) + np.sum(to_array(v))):
         return k, v
@@ -119,7 +119,7 @@ def heads_of(x, part, heads):
 
 @primitive
 def packed(y, part, heads):
-    """Reverse `heads_of`: return x [..., T, 3·H·d] with zeros in the two other parts."""
+    """Return the reverse of `heads_of`, x [..., T, 3·H·d] with zeros in the two other parts."""
     *lead, H, T, d = y.shape
     x = np.zeros((*lead, T, 3 * H * d), y.dtype)
     _heads(x, heads)[part][...] = y
@@ -132,7 +132,7 @@ packed.defvjp(lambda g, x, y, part, heads: heads_of(g, part, heads))
 
 @primitive
 def join_heads(y):
-    """[..., H, T, d] -> [..., T, H·d]"""
+    """Return y [..., H, T, d] as [..., T, H·d], with the heads concatenated."""
     return _side_by_side(y)
 
 
@@ -141,7 +141,7 @@ join_heads.defvjp(lambda g, x, y: split_heads(g, y.shape[-3]))
 
 @primitive
 def split_heads(x, heads):
-    """[..., T, H·d] -> [..., H, T, d], a view"""
+    """Return x [..., T, H·d] as [..., H, T, d], a view with an axis of heads."""
     return np.swapaxes(x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads), -3, -2)
 
 
@@ -149,7 +149,7 @@ split_heads.defvjp(lambda g, y, x, heads: join_heads(g))
 
 
 def _packed_scores(x, bias, mask, causal, heads):
-    """Return the number of scores, or 0 in the special case that a hidden key may be nan."""
+    """Return the number of scores, or 0 in special cases such as a hidden key that may be nan."""
     *lead, T, features = x.shape
     one_dtype = bias is None or bias.dtype == x.dtype
     plain = mask is None or np.isfinite(np.sum(to_array(x)))
@@ -161,8 +161,8 @@ def _packed_scores(x, bias, mask, causal, heads):
 def packed_self_attention(x, bias, mask, causal, heads):
     """Compute attention with queries, keys and values in one array x [..., T, 3·H·d].
 
-    y [..., T, H·d] contains the heads side by side. The kernel returns the three gradients in one
-    array, which is the form that the projection before it needs.
+    The result y [..., T, H·d] contains the concatenated heads. The kernel returns the three
+    gradients in one array, which is the form that the preceding projection needs.
     """
     q, k, v = heads_of(x, 0, heads), heads_of(x, 1, heads), heads_of(x, 2, heads)
     if mask is not None:
@@ -200,6 +200,6 @@ def _heads(x, heads):
 
 
 def _side_by_side(y):
-    """[..., H, T, d] -> [..., T, H·d]"""
+    """Return y [..., H, T, d] as [..., T, H·d], with the heads concatenated."""
     y = np.swapaxes(y, -3, -2)
     return y.reshape(*y.shape[:-2], y.shape[-2] * y.shape[-1])

@@ -1,13 +1,13 @@
-"""The choice of an implementation, for all operations.
+"""The choice of an implementation for each operation.
 
 An operation for which a compiled kernel is worthwhile has up to three implementations, with the
 same result and the same gradient:
 
     "sums"    the index sums of the formula, as loops (compiled if Numba is installed)
-    "numpy"   array algebra; can be differentiated more than once
+    "numpy"   array algebra, which can be differentiated more than once
     "kernel"  compiled for vectors and threads
-    "auto"    "kernel" where it is faster, otherwise "numpy"; also "numpy" while the kernels of a
-              new installation are compiled (kernels/machine/first_use.py)
+    "auto"    "kernel" where it is faster, otherwise "numpy". It is also "numpy" while the kernels
+              of a new installation are compiled (kernels/machine/first_use.py)
 
 The array algebra is a function in a file of this folder. `operation` turns it into the operation,
 which takes the name of an implementation as `impl`. The other implementations follow below it:
@@ -43,9 +43,7 @@ FLOATS = np.dtype(np.float32), np.dtype(np.float64)  # the dtypes that kernels c
 
 
 class Entry(NamedTuple):
-    """A line of the table: the implementations, and the work from which "auto" selects the
-    kernel.
-    """
+    """An entry of the table: the implementations, and the work from which the kernel is used."""
 
     names: tuple  # names of the implementations
     least: float  # amount of work from which the kernel is faster than NumPy
@@ -65,7 +63,7 @@ IMPLEMENTATIONS = {
     "max_pool2d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 3.2
     "avg_pool1d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 1.6
     "avg_pool2d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 2.0
-    "RNN": Entry(ALL, 2, "steps"),  # 1.2; with one step 0.9
+    "RNN": Entry(ALL, 2, "steps"),  # 1.2 (0.9 with one step)
     "GRU": Entry(ALL, 2, "steps"),  # 1.8
     "LSTM": Entry(ALL, 2, "steps"),  # 1.8
     # a single gate gives a kernel nothing to combine
@@ -91,9 +89,9 @@ IMPLEMENTATIONS = {
     "norm": Entry(NO_SUMS, 2**12, "numbers"),  # 2.6
     "batch_norm": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
     "gelu": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
-    "take_rows": Entry(NO_SUMS, 2**17, "numbers"),  # 2.4; with a sixteenth of it 0.9
+    "take_rows": Entry(NO_SUMS, 2**17, "numbers"),  # 2.4 (0.9 with a sixteenth)
     "add_rows": Entry(NO_SUMS, 2**12, "numbers"),  # 3.0
-    "sum_rows": Entry(NO_SUMS, 2**13, "numbers"),  # 1.2; with a quarter of it 0.8
+    "sum_rows": Entry(NO_SUMS, 2**13, "numbers"),  # 1.2 (0.8 with a quarter)
     # For products with more work, NumPy uses its own threads. When they are done, they keep waiting
     # in a loop and slow down the kernels that follow. With less work, NumPy uses one thread.
     "matmul": Entry(NO_SUMS, 2**18, "multiplications"),
@@ -113,7 +111,7 @@ def select(name, impl, dtype, work):
 
     name   name of the operation, a line of `IMPLEMENTATIONS`
     impl   the requested implementation
-    dtype  dtype of the numbers; only "numpy" accepts dtypes other than float32 and float64
+    dtype  dtype of the numbers. Only "numpy" accepts dtypes other than float32 and float64
     work   amount of work, in the unit of the table
 
     Without Numba, "kernel" becomes "numpy", with a single warning. Raises ValueError for an
@@ -150,9 +148,7 @@ _mode = _Mode()
 
 @contextmanager
 def array_algebra():
-    """Make "auto" mean "numpy" inside the block and in this thread, which makes all steps
-    visible.
-    """
+    """Make "auto" mean "numpy" in this block and thread, so that all steps are visible."""
     before = _mode.kernels
     try:
         _mode.kernels = False
@@ -161,13 +157,13 @@ def array_algebra():
         _mode.kernels = before
 
 
-_numba = None  # whether Numba is installed; None: not known yet
+_numba = None  # whether Numba is installed, or None if not known yet
 
 
 def have_numba(name):
     """Return whether kernels can run.
 
-    The first call imports Numba. If it is not installed, a warning says that `name` runs without
+    The first call imports Numba. If it is not installed, a warning states that `name` runs without
     it.
     """
     global _numba
@@ -186,21 +182,21 @@ def have_numba(name):
 
 
 def operation(name, work, second_order=True):
-    """Make a function in array algebra an operation that can have more implementations.
+    """Turn a function in array algebra into an operation that can have more implementations.
 
-    name          its line of `IMPLEMENTATIONS`, and its name in messages
-    work          function of the inputs that returns the amount of work in the unit of that line,
-                  or 0 if the kernel cannot run; "auto" uses it
+    name          name of its entry in `IMPLEMENTATIONS`, also used in messages
+    work          function of the inputs that returns the amount of work in the unit of this entry,
+                  or 0 if the kernel cannot run. Only "auto" uses this function
     second_order  whether the gradient of the other implementations can be differentiated again,
                   like that of the array algebra (see `custom_vjp`)
 
     The operation f(*inputs, impl="auto", name=name) passes its inputs, which must be valid, to the
-    implementation that `select` names for the dtype of the first one. `name` can select another
-    line of the table, with other implementations.
+    implementation that `select` names for the dtype of the first one. A call can pass another
+    `name` to use another entry of the table.
 
     `f.implement(impl, forward, backward)` adds an implementation, which consists of functions on
     plain arrays, as in `custom_vjp`. The backward pass must return arrays that were allocated for
-    it. Without `backward`, forward is called with the inputs as they are.
+    it. Without `backward`, forward is called with the inputs unchanged, which may be Tensors.
     """
 
     def decorate(reference):
@@ -229,14 +225,12 @@ def operation(name, work, second_order=True):
 
 
 def along_rows(x, axis=-1):
-    """Return the work of an operation along an axis: the size of x, or 0 if the axis is not the
-    last.
-    """
+    """Return the work of an operation along an axis, which is 0 if the axis is not the last one."""
     return x.size if x.ndim and axis in (-1, x.ndim - 1) else 0
 
 
 def custom_vjp(forward, backward, reference=None, name=None):
-    """Return the differentiable function of a forward and a backward pass on plain arrays.
+    """Return a differentiable function, given its forward and backward pass on plain arrays.
 
         twice = custom_vjp(
             lambda x: (kernel(x), None),
@@ -244,12 +238,12 @@ def custom_vjp(forward, backward, reference=None, name=None):
         )
 
     forward returns y and its residuals, which are the values that the backward pass needs again.
-    backward receives the gradient g of y, y, the residuals, one bool for each input that tells
-    whether its gradient is needed, and the inputs. It returns the gradients of all inputs (None
+    backward receives the gradient g of y, y itself, the residuals, a bool for each input that is
+    True if its gradient is needed, and the inputs. It returns the gradients of all inputs (None
     where an input has none).
 
-    A kernel is not NumPy code, so its backward pass cannot be differentiated again. With a
-    `reference`, which is the same function composed of operations, it can: under `create_graph`,
+    A kernel is not NumPy code, so its backward pass cannot be differentiated again. Therefore, you
+    can pass a `reference`, which is the same function composed of operations. Under `create_graph`,
     the backward pass computes the reference and its gradients, and records them. Without a
     reference, it raises NotImplementedError with the advice to use impl="numpy", which can be
     differentiated twice.

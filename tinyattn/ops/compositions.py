@@ -1,4 +1,4 @@
-"""NumPy functions that are composed of the operations, so that none of them needs a rule."""
+"""NumPy functions that are composed of other operations, so that they need no derivative rule."""
 
 import builtins
 import math
@@ -17,44 +17,44 @@ from tinyattn.ops.index import scatter_add, take
 
 @implements(np.radians, np.deg2rad)
 def radians(x):
-    """y = π x / 180."""
+    """Return y = π x / 180."""
     return x * (math.pi / 180)
 
 
 @implements(np.degrees, np.rad2deg)
 def degrees(x):
-    """y = 180 x / π."""
+    """Return y = 180 x / π."""
     return x * (180 / math.pi)
 
 
 @implements(np.logaddexp2)
 def logaddexp2(a, b):
-    """y = log₂(2ᵃ + 2ᵇ)."""
+    """Return y = log₂(2ᵃ + 2ᵇ)."""
     ln2 = elementwise.LN2
     return np.logaddexp(a * ln2, b * ln2) / ln2
 
 
 @implements(np.copysign)
 def copysign(a, b):
-    """y = |a| with the sign of b."""
+    """Return y = |a| with the sign of b."""
     return np.absolute(a) * np.copysign(1, to_array(b))
 
 
 @implements(np.fmax)
 def fmax(a, b):
-    """y = max(a, b), where nan is ignored if the other number is not nan."""
+    """Return y = max(a, b), where nan is ignored if the other number is not nan."""
     return where(np.isnan(to_array(a)), b, where(np.isnan(to_array(b)), a, np.maximum(a, b)))
 
 
 @implements(np.fmin)
 def fmin(a, b):
-    """y = min(a, b), where nan is ignored if the other number is not nan."""
+    """Return y = min(a, b), where nan is ignored if the other number is not nan."""
     return where(np.isnan(to_array(a)), b, where(np.isnan(to_array(b)), a, np.minimum(a, b)))
 
 
 @implements(np.sinc)
 def sinc(x):
-    """y = sin(πx) / πx, and 1 at 0 (with slope 0)."""
+    """Return y = sin(πx) / πx, which is 1 with slope 0 at x = 0."""
     zero = np.equal(to_array(x), 0)
     z = where(zero, 1, x) * math.pi
     return where(zero, 1, np.sin(z) / z)
@@ -72,7 +72,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 
 @implements(np.conjugate, np.real, np.real_if_close)
 def real(x):
-    """Return x itself, because Tensors with gradient are real."""
+    """Return x unchanged, because Tensors with a gradient are real."""
     return elementwise.positive(x)
 
 
@@ -126,10 +126,10 @@ def nanmin(a, axis=None, *, keepdims=False):
 
 @implements(np.quantile)
 def quantile(a, q, axis=None, *, keepdims=False):
-    """Return the number below which a fraction q of all numbers is found.
+    """Return the q-quantile, which is larger than a fraction q of all numbers.
 
-    y = (1 - w) x₍ᵢ₎ + w x₍ᵢ₊₁₎ of the sorted numbers, with i + w = q (n - 1). q is one number in
-    [0, 1]. The result is nan if any of the numbers is nan.
+    For the sorted numbers x₍ᵢ₎, it is y = (1 - w) x₍ᵢ₎ + w x₍ᵢ₊₁₎ with i + w = q (n - 1). q is one
+    number in [0, 1]. The result is nan if any of the numbers is nan.
     """
     if np.ndim(q) or not 0 <= q <= 1:
         raise ValueError(
@@ -170,7 +170,7 @@ def median(a, axis=None, *, keepdims=False):
 
 @implements(np.trapezoid)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """Integrate y over x, with straight lines between the points (the trapezoidal rule)."""
+    """Return the integral of y over x by the trapezoidal rule."""
     n = np.shape(y)[axis]
     middle = (take(y, np.arange(1, n), axis) + take(y, np.arange(n - 1), axis)) / 2
     if x is None:
@@ -182,7 +182,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 @implements(np.cov)
 def cov(m, *, rowvar=True, ddof=1):
-    """Cᵢⱼ = Σ (xᵢ - x̄ᵢ)(xⱼ - x̄ⱼ) / (n - ddof), with the variables as rows (or columns)."""
+    """Return the covariances Cᵢⱼ = Σ (xᵢ - x̄ᵢ)(xⱼ - x̄ⱼ) / (n - ddof) of the rows or columns."""
     rows = shape.atleast_2d(m if rowvar or m.ndim == 1 else shape.transpose(m))
     rows = rows - reduce.mean(rows, 1, True)
     y = linalg.matmul(rows, shape.transpose(rows)) / (rows.shape[1] - ddof)
@@ -200,19 +200,19 @@ def trace(x, offset=0, axis1=0, axis2=1):
 
 @implements(np.vecdot, np.linalg.vecdot)
 def vecdot(a, b, axis=-1):
-    """y = Σ aᵢ bᵢ along an axis, where the other axes broadcast."""
+    """Return y = Σ aᵢ bᵢ along an axis, where the other axes broadcast."""
     return np.sum(a * b, axis=axis)
 
 
 @implements(np.matvec)
 def matvec(a, b):
-    """yᵢ = Σ Aᵢₖ bₖ over the last axis, where the other axes broadcast."""
+    """Return yᵢ = Σ Aᵢₖ bₖ over the last axis, where the other axes broadcast."""
     return np.sum(a * np.expand_dims(b, -2), axis=-1)
 
 
 @implements(np.vecmat)
 def vecmat(a, b):
-    """yⱼ = Σ aₖ Bₖⱼ over the last but one axis of B, where the other axes broadcast."""
+    """Return yⱼ = Σ aₖ Bₖⱼ over the last but one axis of B, where the other axes broadcast."""
     return np.sum(np.expand_dims(a, -1) * b, axis=-2)
 
 
@@ -220,7 +220,7 @@ def vecmat(a, b):
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     """Return the cross product of vectors of length 3, along axisa of a, axisb of b and axisc of y.
 
-    `axis` sets all three at once. Raises ValueError for vectors of another length.
+    `axis` sets all three of them. The function raises ValueError for vectors of a different length.
     """
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     if np.shape(a)[axisa] != 3 or np.shape(b)[axisb] != 3:
@@ -234,7 +234,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 @implements(np.bincount)
 def bincount(x, weights=None, minlength=0):
-    """Count the elements of x that are n, for each n, or sum their weights."""
+    """Return, for each n, the number of elements of x that equal n, or the sum of their weights."""
     ids = to_array(x)
     if weights is None:
         return Tensor(np.bincount(ids, minlength=minlength))
@@ -251,10 +251,8 @@ def bincount(x, weights=None, minlength=0):
 def histogram(a, bins=10, range=None, density=None, weights=None):
     """Return the counts (or the sums of weights) in each bin and the edges of the bins.
 
-    They have no gradient.
-
-    Raises TypeError for weights that require a gradient. For these, write
-    np.bincount(np.digitize(x, bins), w).
+    The results have no gradient. Weights that require a gradient raise TypeError. Write
+    np.bincount(np.digitize(x, bins), w) for them.
     """
     if isinstance(weights, Tensor) and weights.requires_grad:
         raise TypeError(
@@ -269,7 +267,7 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True
 ):
-    """Return each number once, in ascending order. Of equal numbers, the first receives ȳ."""
+    """Return the distinct numbers in ascending order. The first of equal numbers receives ȳ."""
     _, index, *more = np.unique(
         to_array(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan
     )
@@ -280,7 +278,7 @@ def unique(
 
 @implements(np.convolve)
 def convolve(a, v, mode="full"):
-    """Convolve two vectors, yₖ = Σᵢ aᵢ vₖ₋ᵢ.
+    """Return the convolution of two vectors, yₖ = Σᵢ aᵢ vₖ₋ᵢ.
 
     `mode` is "full", "same" (the middle part) or "valid" (only full overlap).
     """
@@ -296,7 +294,7 @@ def convolve(a, v, mode="full"):
 
 @implements(np.correlate)
 def correlate(a, v, mode="valid"):
-    """Correlate two vectors, yₖ = Σᵢ aᵢ₊ₖ vᵢ."""
+    """Return the correlation of two vectors, yₖ = Σᵢ aᵢ₊ₖ vᵢ."""
     if len(v) > len(a):
         return np.flip(correlate(v, a, mode))
     return convolve(a, np.flip(v), mode)
@@ -352,7 +350,7 @@ implements(np.linalg.tensordot)(linalg.tensordot)
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
 def matrix_transpose(x):
-    """Exchange the last two axes of x."""
+    """Return x with the last two axes exchanged."""
     return shape.swapaxes(x, -1, -2)
 
 
@@ -413,7 +411,7 @@ def unstack(x, axis=0):
 
 @implements(np.meshgrid)
 def meshgrid(*xi, indexing="xy"):
-    """Return the coordinates of the grid that the vectors span, one array for each."""
+    """Return the coordinates of the grid points that the vectors span, an array for each vector."""
     n = len(xi)
     lined_up = [np.reshape(x, [-1 if i == j else 1 for j in range(n)]) for i, x in enumerate(xi)]
     grids = shape.broadcast_arrays(*lined_up)

@@ -9,7 +9,7 @@ from tinyattn.ops.index import scatter_add
 
 @primitive
 def repulsion(x, q, x_alpha, q_alpha, pairs):
-    """Sum q_j max(0, 1 - |x_j - x_αk|) q_αk over the pairs, a block of pairs at a time."""
+    """Return Σ q_j max(0, 1 - |x_j - x_αk|) q_αk over the pairs, one block of pairs at a time."""
     total = 0.0
     for j, k in pairs:
         _, _, push = _pushes(x[j] - x_alpha[k])

@@ -1,4 +1,4 @@
-"""Sliding windows and their reverse: the two operations of which convolution and pooling consist.
+"""Sliding windows and their reverse, the two operations of which convolution and pooling consist.
 
 `unfold` and `fold` are each other's derivative rule, as indexing and scattering are. A convolution
 is one product of all windows with the weights, index sums over a table of neighbours, or a kernel.
@@ -16,7 +16,7 @@ from tinyattn.ops.backends import operation
 
 @primitive
 def unfold(x, kernel, stride, dilation):
-    """y[…, i, k] = x[…, i · stride + k · dilation]: all windows, as a view without a copy.
+    """Return all windows as a view, y[…, i, k] = x[…, i · stride + k · dilation].
 
     x [B, C, *lengths]. kernel, stride and dilation have one number for each length. y [B, C,
     *positions, *kernel], with one position for each window that fits into the length.
@@ -30,7 +30,7 @@ def unfold(x, kernel, stride, dilation):
 
 @primitive
 def fold(y, lengths, stride, dilation):
-    """x[…, i · stride + k · dilation] = Σ y[…, i, k]: add all windows where they came from."""
+    """Add all windows at their positions in x, x[…, i · stride + k · dilation] = Σ y[…, i, k]."""
     n = len(lengths)
     positions, kernel = y.shape[2 : 2 + n], y.shape[2 + n :]
     x = np.zeros((*y.shape[:2], *lengths), y.dtype)
@@ -62,7 +62,7 @@ def _multiplications(x, w, *options):
 
 @operation("conv2d", work=_multiplications)
 def convolution(x, w, bias, stride, before, after, dilation, groups):
-    """y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - before).
+    """Return y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - before).
 
     x [B, C, *lengths], w [O, C / groups, *kernel], bias [O] or None. All options except groups have
     one number for each length. before, after: number of zeros before and after x.
@@ -111,7 +111,7 @@ def _kernel_backward(g, y, n, needs_grad, x, w, bias, stride, before, after, dil
 
 
 def _two_axes(x, w, stride, before, after, dilation):
-    """Treat one axis as two, of which the first has length 1."""
+    """Return inputs with one axis as inputs with two axes, of which the first has length 1."""
     if x.ndim == 4:
         return x, w, stride, dilation, before, after
     return (x[:, :, None], w[:, :, None], (1, *stride), (1, *dilation), (0, *before), (0, *after))
@@ -125,12 +125,12 @@ convolution.implement("kernel", _kernel, _kernel_backward)
 
 
 def table_and_places(lengths, kernel, stride, before, after, dilation):
-    """Return I[j, i], the position of x that output j reads at position i of the kernel. [P, K]
+    """Return I[j, i] [P, K], the position of x that output j reads at position i of the kernel.
 
     On each axis, I[j, i] is j · stride + i · dilation - before, or -1 where this is outside of x.
-    Several axes are counted as one, the last axis first (index unrolling, slide KB14). All
-    arguments have one number for each axis, and before and after are the padding. The second result
-    is the number of positions of y on each axis. Slide K03.
+    The positions of several axes are numbered as one, in reading order (index unrolling, slide
+    KB14). All arguments have one number for each axis, and before and after are the padding. The
+    second result is the number of positions of y on each axis. Slide K03.
     """
     n, flat, inside = len(lengths), 0, True
     counts = positions_of(lengths, kernel, stride, before, after, dilation)
@@ -152,5 +152,5 @@ def positions_of(lengths, kernel, stride, before, after, dilation):
 
 
 def one_axis(x):
-    """[B, C, *lengths] with all positions on one axis: [B, C, N]."""
+    """Return [B, C, *lengths] with all positions on one axis, as [B, C, N]."""
     return np.ascontiguousarray(x).reshape(*x.shape[:2], math.prod(x.shape[2:]))

@@ -30,7 +30,7 @@ def public_functions():
 
 
 def kind_of(f):
-    """Return how a function treats a Tensor, as one of KINDS."""
+    """Return one of KINDS, which describes how a function treats a Tensor."""
     if f in HANDLED_FUNCTIONS:
         return "no gradient" if f in NONDIFFERENTIABLE else "recorded"
     return "refused" if asks_tensors(f) else "plain arrays"

@@ -1,10 +1,10 @@
-"""Matrices as products of simpler ones: eigenvalues and singular values, with their vectors.
+"""Matrix decompositions: eigenvalues and singular values, with their vectors.
 
 An operation has one result, so the parts are concatenated in one array, which is then cut. Vectors
-are determined up to their sign, on which no result computed from them should depend. The vectors of
-equal values are not determined at all, so they have no gradient, but the values have one. Source:
-M. Giles 2008, An extended collection of matrix derivative results; J. Townsend 2016,
-Differentiating the singular value decomposition.
+are determined only up to their sign, so no result that you compute from them should depend on the
+sign. The vectors of equal values are not determined at all, so they have no gradient, but the
+values have one. Sources: M. Giles 2008, An extended collection of matrix derivative results, and J.
+Townsend 2016, Differentiating the singular value decomposition.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ def _t(x):
 
 
 def _over_gaps(e, w, name):
-    """eᵢⱼ / (wⱼ - wᵢ), and 0 for i = j. Raises LinAlgError for equal wᵢ and wⱼ, unless eᵢⱼ = 0."""
+    """Return eᵢⱼ / (wⱼ - wᵢ), or 0 for i = j. Equal wᵢ and wⱼ with eᵢⱼ ≠ 0 raise LinAlgError."""
     gaps = np.expand_dims(w, -2) - np.expand_dims(w, -1)
     largest = np.abs(to_array(w)).max(axis=-1, initial=0)[..., None, None]
     equal = np.abs(to_array(gaps)) <= 4 * np.finfo(w.dtype).eps * largest

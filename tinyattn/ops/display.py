@@ -9,9 +9,7 @@ ROWS, COLUMNS = 8, 12  # arrays up to this size show a number in each cell, larg
 
 @implements_method("repr")
 def to_repr(self):
-    """Return a text such as tensor([1., 2.], requires_grad=True) or, after tanh, tensor(0.46,
-    op=tanh).
-    """
+    """Return a text such as tensor([1., 2.], requires_grad=True) or tensor(0.46, op=tanh)."""
     name = "tensor" if type(self).__name__ == "Tensor" else type(self).__name__
     chosen = np.get_printoptions()["precision"]  # 8 is NumPy's default, which is too long to read
     values = np.array2string(
@@ -48,9 +46,10 @@ def to_format(self, spec):
 
 @implements_method("html")
 def to_html(self):
-    """Return a line with shape, dtype and operation, and coloured cells below it.
+    """Return the HTML of a line with shape, dtype and operation, and coloured cells below it.
 
-    A small array shows the number in each cell, and a large one the number under the mouse.
+    A cell of a small array shows its number, and a cell of a large array shows its number when the
+    mouse is on the cell.
     """
     facts = [f"<b>{type(self).__name__}</b>", str(list(self.shape)), str(self.dtype)]
     if self._operation is not None:
@@ -80,7 +79,7 @@ def _values(array):
 
 
 def _slices(array):
-    """Show all numbers of a small array, with matrices along further axes side by side."""
+    """Return all numbers of a small array, with matrices along further axes next to each other."""
     lead = array.shape[:-2]
     tables = []
     for index in np.ndindex(*lead):
@@ -110,7 +109,7 @@ def _table(matrix):
 
 
 def _cell(value, reach):
-    """Colour a cell by sign and size, half transparent so that dark themes work too."""
+    """Return a cell coloured by sign and size, half transparent so that dark themes work too."""
     finite = np.isfinite(value) and value.dtype.kind != "c"
     background = color(value, reach) if finite else "rgba(128,128,128,.25)"
     return (
@@ -139,7 +138,7 @@ def _spread(array):
     return f"smallest {_text(low)}, mean {_text(mean)}, largest {_text(high)}"
 
 
-# ---------------------------------------------------------------- arrays as pictures
+# ---------------------------------------------------------------- arrays as images
 
 
 # rows and columns of cells for one slice and for several, and the number of slices
@@ -147,11 +146,11 @@ ALONE, SEVERAL, SLICES = (20, 28), (12, 16), 4
 PIXELS = 16  # size of a cell
 # the colours above and below zero differ for any kind of colour vision
 BLUE, VERMILLION = "0,114,178", "213,94,0"
-SHARE = 0.6  # strongest opacity: the background shows through, so dark themes work too
+SHARE = 0.6  # largest opacity, through which the background is visible, so dark themes work too
 
 
 def reach_of(values):
-    """Return the absolute value that gets full colour: the largest one, ignoring a few outliers."""
+    """Return the absolute value that gets full colour, the largest except for a few outliers."""
     sizes = np.abs(values[np.isfinite(values)].astype(np.float64)).ravel()
     if sizes.size == 0:
         return 1.0
@@ -186,9 +185,7 @@ def picture(array, text):
 
 
 def _blocks(matrix, most):
-    """Divide a slice into blocks, and return their ends and the mean, minimum and maximum of
-    each.
-    """
+    """Divide a slice into blocks, and return their ends, means and sizes."""
     matrix = matrix.astype(np.float64)
     ends = [
         np.linspace(0, n, min(n, m) + 1).astype(int)

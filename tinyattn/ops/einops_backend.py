@@ -1,8 +1,8 @@
-"""Tensors in einops, with gradients: `einops.rearrange(x, "b h t d -> b t (h d)")` and the like.
+"""Support for Tensors in einops, as in `einops.rearrange(x, "b h t d -> b t (h d)")`.
 
-einops asks each of its backends whether a tensor belongs to it. NumPy's backend can do everything,
-because its functions accept a Tensor, but einops must be told. This happens only when einops is
-imported, before or after tinyattn. Source: https://github.com/arogozhnikov/einops
+einops asks each of its backends whether a tensor belongs to it. The functions of NumPy's backend
+accept a Tensor, so a subclass of this backend only needs to be registered. This happens when einops
+is imported, before or after tinyattn. Source: https://github.com/arogozhnikov/einops
 """
 
 import sys
@@ -36,9 +36,7 @@ class RegisterOnImport:
     """A finder of modules that removes itself when einops is imported."""
 
     def find_spec(self, name, path=None, target=None):
-        """Return None for all modules except the backends of einops, which are found by the other
-        finders.
-        """
+        """Return the spec of the backends of einops, and None for all other modules."""
         if name != BACKENDS:
             return None
         sys.meta_path.remove(self)

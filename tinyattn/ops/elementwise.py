@@ -1,9 +1,10 @@
-"""Elementwise operations, whose operands may have different shapes and then broadcast.
+"""Elementwise operations. Operands of different shapes broadcast.
 
 In the rules, g = dL/dy is the incoming gradient, and each function returns g · dy/dx. Where an
 operand was broadcast, the engine sums over the copies, so the rules never mention it. At a kink
-(abs at 0, a tie of maximum), a rule returns a subgradient and names it. Where a slope is infinite
-(log at 0) and no gradient arrives, the engine uses 0 · ∞ = 0, as engine/invalid.py explains.
+(abs at 0, equal operands of maximum), a rule returns a subgradient, which its docstring names.
+Where a slope is infinite (log at 0) and no gradient arrives, the engine uses 0 · ∞ = 0, as
+engine/invalid.py explains.
 """
 
 import numpy as np
@@ -23,7 +24,7 @@ LN2, LN10 = float(np.log(2.0)), float(np.log(10.0))
 @of_whole_numbers
 @elementwise
 def add(a, b):
-    """y = a + b;   ā = ȳ,  b̄ = ȳ."""
+    """Return y = a + b, with the gradients ā = ȳ and b̄ = ȳ."""
     return a + b
 
 
@@ -34,7 +35,7 @@ add.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: g)
 @of_whole_numbers
 @elementwise
 def subtract(a, b):
-    """y = a - b;   ā = ȳ,  b̄ = -ȳ."""
+    """Return y = a - b, with the gradients ā = ȳ and b̄ = -ȳ."""
     return a - b
 
 
@@ -45,7 +46,7 @@ subtract.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: -g)
 @of_whole_numbers
 @elementwise
 def multiply(a, b):
-    """y = a b;   ā = ȳ b,  b̄ = ȳ a."""
+    """Return y = a b, with the gradients ā = ȳ b and b̄ = ȳ a."""
     return a * b
 
 
@@ -55,7 +56,7 @@ multiply.defvjp(lambda g, y, a, b: g * b, lambda g, y, a, b: g * a)
 @implements(np.divide)
 @elementwise
 def divide(a, b):
-    """y = a / b;   ā = ȳ / b,  b̄ = -ȳ y / b."""
+    """Return y = a / b, with the gradients ā = ȳ / b and b̄ = -ȳ y / b."""
     return a / b
 
 
@@ -66,7 +67,10 @@ divide.defvjp(lambda g, y, a, b: g / b, lambda g, y, a, b: -(g / b) * y)
 @of_whole_numbers
 @elementwise
 def power(a, b):
-    """y = aᵇ;   ā = ȳ b aᵇ⁻¹ (0 where b = 0),  b̄ = ȳ y ln a (0 where a ≤ 0)."""
+    """Return y = aᵇ, with the gradients ā = ȳ b aᵇ⁻¹ and b̄ = ȳ y ln a.
+
+    ā is 0 where b = 0, and b̄ is 0 where a ≤ 0.
+    """
     return np.power(a, b)
 
 
@@ -85,7 +89,10 @@ power.defvjp(_power_base, _power_exponent)
 @implements(np.remainder)
 @elementwise
 def remainder(a, b):
-    """y = a mod b = a - b ⌊a/b⌋, with the sign of b;   ā = ȳ,  b̄ = -ȳ ⌊a/b⌋."""
+    """Return y = a mod b = a - b ⌊a/b⌋, which has the sign of b.
+
+    The gradients are ā = ȳ and b̄ = -ȳ ⌊a/b⌋.
+    """
     return np.remainder(a, b)
 
 
@@ -101,7 +108,10 @@ remainder.defvjp(lambda g, y, a, b: g, _quotient)
 @implements(np.fmod)
 @elementwise
 def fmod(a, b):
-    """y = a - b trunc(a/b), with the sign of a;   ā = ȳ,  b̄ = -ȳ trunc(a/b)."""
+    """Return y = a - b trunc(a/b), which has the sign of a.
+
+    The gradients are ā = ȳ and b̄ = -ȳ trunc(a/b).
+    """
     return np.fmod(a, b)
 
 
@@ -112,7 +122,7 @@ fmod.defvjp(lambda g, y, a, b: g, _quotient)
 @of_whole_numbers
 @elementwise
 def negative(x):
-    """y = -x;   x̄ = -ȳ."""
+    """Return y = -x, with the gradient x̄ = -ȳ."""
     return np.negative(x)
 
 
@@ -122,7 +132,7 @@ negative.defvjp(lambda g, y, x: -g)
 @implements(np.positive)
 @elementwise
 def positive(x):
-    """y = x;   x̄ = ȳ."""
+    """Return y = x, with the gradient x̄ = ȳ."""
     return np.positive(x)
 
 
@@ -133,7 +143,7 @@ positive.defvjp(lambda g, y, x: g)
 @of_whole_numbers
 @elementwise
 def absolute(x):
-    """y = |x|;   x̄ = ȳ sign x (0 at x = 0)."""
+    """Return y = |x|, with the gradient x̄ = ȳ sign x (0 at x = 0)."""
     return np.absolute(x)
 
 
@@ -143,7 +153,7 @@ absolute.defvjp(lambda g, y, x: g * np.sign(x))
 @implements(np.sign)
 @elementwise
 def sign(x):
-    """y = sign x;   x̄ = 0."""
+    """Return y = sign x, with the gradient x̄ = 0."""
     return np.sign(x)
 
 
@@ -153,7 +163,7 @@ sign.defvjp(lambda g, y, x: np.zeros_like(g))
 @implements(np.reciprocal)
 @elementwise
 def reciprocal(x):
-    """y = 1 / x;   x̄ = -ȳ y²."""
+    """Return y = 1 / x, with the gradient x̄ = -ȳ y²."""
     return np.divide(1, x)
 
 
@@ -164,7 +174,7 @@ reciprocal.defvjp(lambda g, y, x: -g * (y * y))
 @of_whole_numbers
 @elementwise
 def square(x):
-    """y = x²;   x̄ = 2 ȳ x."""
+    """Return y = x², with the gradient x̄ = 2 ȳ x."""
     return np.square(x)
 
 
@@ -174,7 +184,7 @@ square.defvjp(lambda g, y, x: g * 2 * x)
 @implements(np.sqrt)
 @elementwise
 def sqrt(x):
-    """y = √x;   x̄ = ȳ / 2y.  At x = 0 the slope is infinite: inf, or 0 where ȳ = 0."""
+    """Return y = √x, with the gradient x̄ = ȳ / 2y, which at x = 0 is infinite, or 0 if ȳ = 0."""
     return np.sqrt(x)
 
 
@@ -191,7 +201,7 @@ sqrt.defvjp(_sqrt_rule)
 @implements(np.cbrt)
 @elementwise
 def cbrt(x):
-    """y = ∛x;   x̄ = ȳ / 3y²."""
+    """Return y = ∛x, with the gradient x̄ = ȳ / 3y²."""
     return np.cbrt(x)
 
 
@@ -204,7 +214,7 @@ cbrt.defvjp(lambda g, y, x: g / (3 * y * y))
 @implements(np.exp)
 @elementwise
 def exp(x):
-    """y = eˣ;   x̄ = ȳ y."""
+    """Return y = eˣ, with the gradient x̄ = ȳ y."""
     return np.exp(x)
 
 
@@ -214,7 +224,7 @@ exp.defvjp(lambda g, y, x: g * y)
 @implements(np.exp2)
 @elementwise
 def exp2(x):
-    """y = 2ˣ;   x̄ = ȳ y ln 2."""
+    """Return y = 2ˣ, with the gradient x̄ = ȳ y ln 2."""
     return np.exp2(x)
 
 
@@ -224,7 +234,7 @@ exp2.defvjp(lambda g, y, x: g * y * LN2)
 @implements(np.expm1)
 @elementwise
 def expm1(x):
-    """y = eˣ - 1, exact near 0;   x̄ = ȳ (y + 1)."""
+    """Return y = eˣ - 1, exact near 0, with the gradient x̄ = ȳ (y + 1)."""
     return np.expm1(x)
 
 
@@ -234,7 +244,7 @@ expm1.defvjp(lambda g, y, x: g * (y + 1))
 @implements(np.log)
 @elementwise
 def log(x):
-    """y = ln x;   x̄ = ȳ / x."""
+    """Return y = ln x, with the gradient x̄ = ȳ / x."""
     return np.log(x)
 
 
@@ -244,7 +254,7 @@ log.defvjp(lambda g, y, x: g / x)
 @implements(np.log2)
 @elementwise
 def log2(x):
-    """y = log₂ x;   x̄ = ȳ / (x ln 2)."""
+    """Return y = log₂ x, with the gradient x̄ = ȳ / (x ln 2)."""
     return np.log2(x)
 
 
@@ -254,7 +264,7 @@ log2.defvjp(lambda g, y, x: g / (x * LN2))
 @implements(np.log10)
 @elementwise
 def log10(x):
-    """y = log₁₀ x;   x̄ = ȳ / (x ln 10)."""
+    """Return y = log₁₀ x, with the gradient x̄ = ȳ / (x ln 10)."""
     return np.log10(x)
 
 
@@ -264,7 +274,7 @@ log10.defvjp(lambda g, y, x: g / (x * LN10))
 @implements(np.log1p)
 @elementwise
 def log1p(x):
-    """y = ln(1 + x), exact near 0;   x̄ = ȳ / (1 + x)."""
+    """Return y = ln(1 + x), exact near 0, with the gradient x̄ = ȳ / (1 + x)."""
     return np.log1p(x)
 
 
@@ -274,7 +284,10 @@ log1p.defvjp(lambda g, y, x: g / (1 + x))
 @implements(np.logaddexp)
 @elementwise
 def logaddexp(a, b):
-    """y = ln(eᵃ + eᵇ);   ā = ȳ eᵃ⁻ʸ,  b̄ = ȳ eᵇ⁻ʸ (½ each for two infinities of one sign)."""
+    """Return y = ln(eᵃ + eᵇ), with the gradients ā = ȳ eᵃ⁻ʸ and b̄ = ȳ eᵇ⁻ʸ.
+
+    For two infinities of the same sign, both gradients are ȳ/2.
+    """
     return np.logaddexp(a, b)
 
 
@@ -298,7 +311,7 @@ logaddexp.defvjp(
 @implements(np.maximum)
 @elementwise
 def maximum(a, b):
-    """y = max(a, b);   the larger one gets ȳ, equal ones half each."""
+    """Return y = max(a, b). The larger operand gets ȳ, and equal operands get ȳ/2 each."""
     return np.maximum(a, b)
 
 
@@ -312,7 +325,7 @@ maximum.defvjp(lambda g, y, a, b: _to_larger(g, a, b), lambda g, y, a, b: _to_la
 @implements(np.minimum)
 @elementwise
 def minimum(a, b):
-    """y = min(a, b);   the smaller one gets ȳ, equal ones half each."""
+    """Return y = min(a, b). The smaller operand gets ȳ, and equal operands get ȳ/2 each."""
     return np.minimum(a, b)
 
 
@@ -339,12 +352,11 @@ _where.defvjp(None, _to_first, _to_second)
 
 @implements(np.where)
 def where(condition, a=None, b=None):
-    """y = a where the condition holds, otherwise b;   ȳ goes to the operand that was selected.
+    """Return a where the condition holds, and b otherwise. The selected operand gets ȳ.
 
     Both a and b are computed everywhere, so NumPy may warn of a division by 0 in the operand that
-    is not selected. Its gradient is 0, whatever its slope.
-
-    With only a condition, it returns the indices where it holds, as plain arrays (np.where).
+    is not selected. The gradient of that operand is 0, even if its slope is infinite. If only a
+    condition is given, the function returns the indices where it holds, as plain arrays.
     """
     if a is None and b is None:
         return np.where(to_array(condition))
@@ -355,9 +367,10 @@ def where(condition, a=None, b=None):
 
 @implements(np.clip)
 def clip(x, a_min=None, a_max=None, *, min=None, max=None):
-    """y = x limited to [a_min, a_max];   x̄ = ȳ inside and on the limits, 0 outside.
+    """Return x limited to [a_min, a_max].
 
-    None leaves a side open. A limit that is a Tensor receives the gradient where it is active.
+    The gradient x̄ is ȳ inside and on the limits, and 0 outside. None means that there is no limit
+    on this side. A limit that is a Tensor receives the gradient where it replaces x.
     """
     low, high = a_min if min is None else min, a_max if max is None else max
     y = x

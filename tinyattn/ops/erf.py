@@ -1,9 +1,9 @@
-"""The error function on arrays, which NumPy lacks, accurate to the last digits of float64.
+"""The error function of arrays, which NumPy lacks, accurate to the last digits of float64.
 
 Below |x| = 2, the series erf x = 2/√π exp(-x²) Σ 2ⁿ x²ⁿ⁺¹ / (1·3·…·(2n+1)) has only positive terms,
 so nothing cancels. Above, the continued fraction of the complement converges fast. For float32, a
-single quotient of polynomials in x² is enough, in a tenth of the time. Source: Abramowitz, Stegun
-1964, 7.1.6 and 7.1.14.
+single quotient of polynomials in x² is accurate enough and takes a tenth of the time. Source:
+Abramowitz, Stegun 1964, 7.1.6 and 7.1.14.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ Q = (3.783182341e-5, 1.170723530e-3, 1.505506804e-2, 0.1145595199, 0.5030894980,
 
 
 def erf_of(x):
-    """Return erf of an array, in its dtype."""
+    """Return the error function of an array, in the dtype of the array."""
     x = np.asarray(x)
     return _long(x) if x.dtype == np.float64 else _short(x)
 

@@ -1,8 +1,8 @@
-"""Fourier transforms: fft, ifft, rfft and irfft along one axis, with gradients.
+"""Fourier transforms fft, ifft, rfft and irfft along one axis, with gradients.
 
-Gradients are real here, so a complex result is a pair of real Tensors, a `Spectrum`. A transform is
-linear, and its rule is the reverse transform: with zₖ = Σₜ xₜ e^(-2πikt/n), the gradient of x is Σₖ
-z̄ₖ e^(2πikt/n), where z̄ = dL/d(Re z) + i dL/d(Im z).
+Gradients are real in tinyattn, so a complex result is a `Spectrum`, a pair of real Tensors. A
+transform is linear, and its rule is the reverse transform: with zₖ = Σₜ xₜ e^(-2πikt/n), the
+gradient of x is Σₖ z̄ₖ e^(2πikt/n), where z̄ = dL/d(Re z) + i dL/d(Im z).
 """
 
 import numpy as np
@@ -69,7 +69,7 @@ _rfft.defvjp(_rfft_rule)
 
 @primitive
 def _irfft(x, n, axis, norm):
-    """Return the real numbers whose transform is x, given as pairs of one half."""
+    """Return the real numbers with the transform x, of which one half is given as pairs."""
     return np.fft.irfft(_complex(x), n, axis, norm).astype(x.dtype)
 
 
@@ -89,7 +89,7 @@ _irfft.defvjp(_irfft_rule)
 
 
 class Spectrum:
-    """Complex numbers with a gradient: two Tensors of the same shape, `real` and `imag`.
+    """Complex numbers with a gradient, stored as two Tensors of the same shape, `real` and `imag`.
 
     The operators +, -, * and / take other spectra, Tensors, arrays and numbers, with the spectrum
     on the left. abs and np.abs, np.angle, np.conj, np.real, np.imag, indexing and the transforms
@@ -102,21 +102,21 @@ class Spectrum:
 
     @property
     def shape(self):
-        """The length of each axis."""
+        """Return the length of each axis."""
         return self.real.shape
 
     @property
     def ndim(self):
-        """The number of axes."""
+        """Return the number of axes."""
         return self.real.ndim
 
     @property
     def requires_grad(self):
-        """Whether a gradient is needed."""
+        """Return whether a gradient is needed."""
         return self.real.requires_grad or self.imag.requires_grad
 
     def numpy(self):
-        """The complex numbers as a plain array, without gradient."""
+        """Return the complex numbers as a plain array, without gradient."""
         return (self.real.data + 1j * self.imag.data).astype(
             np.result_type(self.real.dtype, np.complex64)
         )
@@ -145,7 +145,7 @@ class Spectrum:
         return np.hypot(self.real, self.imag)
 
     def conj(self):
-        """The complex conjugate."""
+        """Return the complex conjugate."""
         return Spectrum(self.real, -self.imag)
 
     def __add__(self, other):
@@ -217,7 +217,7 @@ def _parts(x):
 
 @implements(np.fft.fft)
 def fft(a, n=None, axis=-1, norm=None):
-    """Return the `Spectrum` zₖ = Σₜ xₜ e^(-2πikt/n).
+    """Return the Fourier transform, the `Spectrum` zₖ = Σₜ xₜ e^(-2πikt/n).
 
     `norm` is "backward", "ortho" or "forward", as in NumPy.
     """
@@ -232,7 +232,7 @@ def ifft(a, n=None, axis=-1, norm=None):
 
 @implements(np.fft.rfft)
 def rfft(a, n=None, axis=-1, norm=None):
-    """Return the first n // 2 + 1 numbers of `fft` of real x. The others are their mirror image."""
+    """Return the first n // 2 + 1 numbers of the `fft` of real x. The rest mirrors them."""
     if isinstance(a, Spectrum):
         raise TypeError("np.fft.rfft: x must be real numbers. Use np.fft.fft for a spectrum")
     a = as_float(a)
@@ -242,7 +242,7 @@ def rfft(a, n=None, axis=-1, norm=None):
 
 @implements(np.fft.irfft)
 def irfft(a, n=None, axis=-1, norm=None):
-    """Return the n real numbers whose `rfft` is a, with n = 2 (length - 1) by default."""
+    """Return the inverse of `rfft`, n real numbers with n = 2 (length - 1) by default."""
     pair, ndim = _as_pair(a)
     n = _checked("irfft", 2 * (pair.shape[axis % ndim] - 1) if n is None else n, norm)
     return _irfft(pair, n, axis % ndim, norm)

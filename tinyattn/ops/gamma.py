@@ -1,8 +1,8 @@
 """ln Γ and its derivatives for positive numbers, accurate to the last digits of float64.
 
-From x = 10 on, Stirling's series is used. A smaller x is raised above 10 by at most ten steps of
-Γ(x + 1) = x Γ(x). Around 1 and 2, where ln Γ is 0, digits would cancel, so the Taylor series is
-used. Source: Abramowitz, Stegun 1964, 6.1.33, 6.1.41, 6.3.18, 6.4.11.
+For x ≥ 10, Stirling's series is used. A smaller x is increased by ten steps of Γ(x + 1) = x Γ(x).
+Around 1 and 2, where ln Γ is 0, digits would cancel, so the Taylor series is used. Source:
+Abramowitz, Stegun 1964, 6.1.33, 6.1.41, 6.3.18, 6.4.11.
 """
 
 from functools import cache
@@ -21,7 +21,10 @@ NEAR, TERMS = 0.3, 32  # the Taylor series is used up to this distance from 1 an
 
 @elementwise
 def polygamma(x, n):
-    """y = dⁿ/dxⁿ ln Γ(x) for x > 0; n = 0 is ln Γ, n = 1 the digamma function;  x̄ = ȳ y⁽ⁿ⁺¹⁾."""
+    """Return y = dⁿ/dxⁿ ln Γ(x) for x > 0, with the gradient x̄ = ȳ y⁽ⁿ⁺¹⁾.
+
+    n = 0 gives ln Γ, and n = 1 gives the digamma function.
+    """
     x = np.asarray(x)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return _value(x.astype(np.float64), n).astype(
@@ -62,7 +65,10 @@ def _series(z, n):
 
 
 def _near_its_zeros(x, y):
-    """ln Γ(1 + t) = -γ t + Σ ζ(k) (-t)ᵏ / k, and ln Γ(2 + t) = ln(1 + t) + ln Γ(1 + t)."""
+    """Return ln Γ near 1 and 2, ln Γ(1 + t) = -γ t + Σ ζ(k) (-t)ᵏ / k, and y elsewhere.
+
+    Near 2, ln Γ(2 + t) = ln(1 + t) + ln Γ(1 + t).
+    """
     second = x > 1.5
     t = np.clip(x - np.where(second, 2.0, 1.0), -NEAR, NEAR)
     total = np.zeros_like(t)

@@ -1,7 +1,7 @@
-"""Select elements by an index, and the reverse: add elements up at the positions of an index.
+"""Selecting elements by an index, and the reverse, adding elements at the positions of an index.
 
-`getitem` and `scatter_add` are each other's derivative rule. If an index names an element several
-times, the element receives the sum of all incoming values, never only the last.
+`getitem` and `scatter_add` are each other's derivative rule. If an element occurs in an index
+several times, it receives the sum of all incoming values and not only the last value.
 """
 
 import math
@@ -27,7 +27,7 @@ gather = _getitem  # x[index] without checking or copying the index, which must 
 
 @implements_method("getitem")
 def getitem(x, index):
-    """y = x[index] with any index of NumPy: slices, integers, arrays, masks, …, newaxis."""
+    """Return y = x[index] with any index that NumPy accepts: slices, integers, arrays, masks, …"""
     return _getitem(x, plain_index(index))
 
 
@@ -38,7 +38,7 @@ _getitem.defvjp(
 
 @implements_method("setitem")
 def setitem(data, index, value):
-    """Write into the plain array of a Tensor: data[index] = value. Nothing is recorded."""
+    """Set data[index] = value in the plain array of a Tensor, without recording it."""
     data[plain_index(index)] = to_array(value)
 
 
@@ -56,7 +56,7 @@ PLAIN = {slice, int, type(None), type(...)}  # parts of an index that are immuta
 
 
 def scatter_add(x, index, shape):
-    """Start from zeros in `shape`, then y[index] += x. Repeated indices add up."""
+    """Return zeros of `shape` after y[index] += x, where repeated indices add up."""
     return _scatter(x, plain_index(index), shape)
 
 
@@ -76,12 +76,12 @@ _scatter.defvjp(
 
 
 def _gather(x, index):
-    """Return x[index]"""
+    """Return x[index]."""
     return take_rows(x, index) if _names_rows(index) and x.ndim > 1 else x[index]
 
 
 def _scatter_add(x, index, shape):
-    """Start from zeros in `shape`, then y[index] += x."""
+    """Return zeros of `shape` after y[index] += x."""
     y = np.zeros(shape, x.dtype)
     if _names_rows(index):
         _add_to_rows(y, index, x)
@@ -131,7 +131,7 @@ take_rows.implement("kernel", _take_rows_kernel)
 
 
 def _add_to_rows(y, ids, rows):
-    """y[ids] += rows"""
+    """Compute y[ids] += rows."""
     if rows.size == 0:
         return
     n_features = int(np.prod(y.shape[1:]))
@@ -167,12 +167,15 @@ def take(x, indices, axis=None):
 
 @implements(np.take_along_axis)
 def take_along_axis(x, indices, axis=-1):
-    """y[…, i, …] = x[…, indices[…, i, …], …] along `axis`, for example with an argsort."""
+    """Return the elements of x at `indices` along `axis`, for example at an argsort.
+
+    y[…, i, …] = x[…, indices[…, i, …], …]
+    """
     indices = to_array(indices)
     if axis is None:
         return getitem(np.reshape(x, -1), indices)
     axis = axis % x.ndim
-    # Each other axis gets its own running index; an axis of length 1 in x follows the indices.
+    # Each other axis gets a running index, which is 0 on an axis of length 1 in x.
     index = list(
         np.ogrid[
             tuple(
@@ -191,7 +194,7 @@ def take_along_axis(x, indices, axis=-1):
 
 @implements(np.sort)
 def sort(x, axis=-1, *, kind="stable"):
-    """Sort x in ascending order along `axis`. The gradient of each element moves with it."""
+    """Return x in ascending order along `axis`. The gradient moves back to the original order."""
     if axis is None:
         x, axis = np.reshape(x, -1), 0
     return take_along_axis(x, np.argsort(x.data, axis=axis, kind=kind), axis)

@@ -1,7 +1,8 @@
 """The k nearest neighbours of points, and all neighbours within a radius, on checked arrays.
 
-x [N, D] is ordered by cloud: cloud c has the rows offsets[c] to offsets[c + 1]. The neighbours are
-a discrete choice, so they have no gradient. All implementations agree to the last bit.
+x [N, D] is ordered by cloud, and cloud c has the rows offsets[c] to offsets[c + 1]. The
+neighbours are a discrete choice, so they have no gradient. All implementations agree to the last
+bit.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ from tinyattn import kernels
 from tinyattn.kernels import fast
 from tinyattn.ops.backends import operation
 
-ROOM = 1 << 22  # numbers in a block of rows, so that the N×N distances never exist together
+ROOM = 1 << 22  # numbers in a block of rows, so that the N×N distances are never stored together
 
 
 @operation("knn", work=lambda x, offsets, k: len(x))
@@ -56,9 +57,9 @@ radius.implement("kernel", lambda x, offsets, r2: fast.radius.radius(x, offsets,
 def _rough_distances(x, offsets):
     """Yield |x_i|² + |x_j|² - 2 x_i·x_j in blocks, with twice the largest rounding error.
 
-    Where x_i and x_j are close, large numbers cancel and few digits remain correct. Fewest digits
-    are lost for points around 0. Yields (first row of the cloud, rows of the block, distances,
-    margin).
+    Where x_i and x_j are close, large numbers cancel and few digits remain correct. The loss is
+    smallest for points around 0, so the mean is subtracted first. The function yields (first row of
+    the cloud, rows of the block, distances, margin).
     """
     for a, b in zip(offsets[:-1], offsets[1:], strict=True):
         if b == a:

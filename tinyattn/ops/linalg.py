@@ -1,4 +1,4 @@
-"""Products of matrices and tensors, all of which are a matmul or an einsum in the end."""
+"""Products of matrices and tensors, all of which are based on matmul or einsum."""
 
 import math
 import string
@@ -26,10 +26,10 @@ def _t(x):
 @of_whole_numbers
 @primitive
 def matmul(a, b):
-    """Y = A B over the last two axes;   Ā = Ȳ Bᵀ,  B̄ = Aᵀ Ȳ.  Leading axes broadcast.
+    """Return Y = A B over the last two axes, with the gradients Ā = Ȳ Bᵀ and B̄ = Aᵀ Ȳ.
 
-    A vector on the left counts as a row and a vector on the right as a column. The result does not
-    have this additional axis.
+    Leading axes broadcast. A vector on the left counts as a row, and a vector on the right as a
+    column. The result does not have this additional axis.
     """
     try:
         if type(a) is type(b) is np.ndarray and a.ndim == 2 == b.ndim:
@@ -111,13 +111,13 @@ def inner(a, b):
 
 @implements(np.outer)
 def outer(a, b):
-    """yᵢⱼ = aᵢ bⱼ (flattened)."""
+    """Return yᵢⱼ = aᵢ bⱼ for the flattened a and b."""
     return np.reshape(as_tensor(a), (-1, 1)) * np.reshape(as_tensor(b), (1, -1))
 
 
 @implements(np.tensordot)
 def tensordot(a, b, axes=2):
-    """Sum over pairs of axes: the last n of a with the first n of b, or the two lists given."""
+    """Sum products over pairs of axes: the last n of a and the first n of b, or two given lists."""
     a, b = as_tensor(a), as_tensor(b)
     if np.isscalar(axes):
         axes = (range(a.ndim - axes, a.ndim), range(axes))
@@ -151,12 +151,11 @@ def kron(a, b):
 
 @implements(np.einsum)
 def einsum(subscripts, *operands, optimize=True):
-    """Sum of products by index letters: einsum("bhtd,bhsd->bhts", q, k) is Σ_d q k.
+    """Return the sum of products by index letters, so einsum("bhtd,bhsd->bhts", q, k) is Σ_d q k.
 
-    Letters that the output lacks are summed, and "..." stands for leading axes, which broadcast.
-    Without "->", the output has the letters that occur once, in alphabetical order. Rule: the
-    gradient of one operand is an einsum of ȳ with all other operands, onto the letters of that
-    operand.
+    Letters that the output lacks are summed, and "..." means leading axes, which broadcast. Without
+    "->", the output has the letters that occur once, in alphabetical order. The gradient of one
+    operand is an einsum of ȳ and all other operands whose output has the letters of this operand.
     """
     if not isinstance(subscripts, str):
         raise TypeError(
@@ -238,7 +237,7 @@ def _explicit(subscripts, ndims):
 
 
 def _diagonals(x, letters):
-    """'iij' as 'ji', the diagonal of i, because no operand may repeat a letter."""
+    """Return an operand 'iij' as 'ji', the diagonal of i, because letters must not be repeated."""
     for c in letters:
         while letters.count(c) > 1:
             i, n = letters.index(c), letters.rindex(c)
@@ -261,7 +260,7 @@ def _check_lengths(xs, inputs):
 
 
 def contract(inputs, output, xs):
-    """einsum of plain arrays, two operands at a time as matrix products (BLAS)."""
+    """Return an einsum of plain arrays, computed as matrix products (BLAS) of operand pairs."""
     inputs, xs = list(inputs), list(xs)
     for pair in _order(tuple(inputs), output, tuple(x.shape for x in xs)):
         if len(pair) == 1:
@@ -303,7 +302,8 @@ def _pair(in_a, in_b, output, shape_a, shape_b):
 
     The result has (axes that only a has and the output lacks, remaining letters), the same for b,
     and the axes and shapes of the matrices and of their product. These are None if there are no
-    rows, no columns or no inner axis: this is not a matrix product, and NumPy's loops are faster.
+    rows, no columns or no inner axis, because this is not a matrix product and NumPy's loops are
+    faster.
     """
     lengths = {}
     for c, n in [*zip(in_a, shape_a, strict=True), *zip(in_b, shape_b, strict=True)]:
@@ -333,7 +333,7 @@ def _pair(in_a, in_b, output, shape_a, shape_b):
 
 
 def _left(letters, others, output):
-    """(axes whose letter no other operand and not the output has, the letters without them)"""
+    """Return (axes whose letter only this operand has, the letters without these axes)."""
     alone = tuple([i for i, c in enumerate(letters) if c not in others and c not in output])
     return alone, "".join(c for i, c in enumerate(letters) if i not in alone)
 
@@ -376,7 +376,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 
 def _root(s, n):
-    """ⁿ√s, but flat at s = 0, where the slope is infinite and 0 · inf = nan would spread."""
+    """Return ⁿ√s, with the slope 0 at s = 0, where an infinite slope would cause 0 · inf = nan."""
     zero = np.equal(to_array(s), 0)
     s = np.where(zero, 1, s)
     return np.where(zero, 0, np.sqrt(s) if n == 2 else s ** (1 / n))
@@ -385,7 +385,7 @@ def _root(s, n):
 @implements(np.linalg.inv)
 @primitive
 def inv(x):
-    """Y = X⁻¹;   X̄ = -Yᵀ Ȳ Yᵀ."""
+    """Return Y = X⁻¹, with the gradient X̄ = -Yᵀ Ȳ Yᵀ."""
     return np.linalg.inv(x)
 
 
@@ -395,9 +395,11 @@ inv.defvjp(lambda g, y, x: -(_t(y) @ g @ _t(y)))
 @implements(np.linalg.det)
 @primitive
 def det(x):
-    """y = det X;   X̄ = ȳ y X⁻ᵀ, and for a small or a singular X the cofactors, ȳ (-1)ⁱ⁺ʲ det Xᵢⱼ.
+    """Return y = det X, with the gradient X̄ = ȳ y X⁻ᵀ.
 
-    Xᵢⱼ is X without row i and column j. As a polynomial, det has a slope everywhere.
+    For a small or a singular X, the gradient is computed from the cofactors, ȳ (-1)ⁱ⁺ʲ det Xᵢⱼ,
+    where Xᵢⱼ is X without row i and column j. Since det is a polynomial, it has a gradient
+    everywhere.
     """
     return np.linalg.det(x)
 
@@ -421,7 +423,7 @@ det.defvjp(_det_rule)
 
 @primitive
 def log_abs_det(x):
-    """y = log |det X| of an invertible matrix;   X̄ = ȳ X⁻ᵀ."""
+    """Return y = log |det X| of an invertible matrix, with the gradient X̄ = ȳ X⁻ᵀ."""
     return np.linalg.slogdet(x)[1]
 
 
@@ -449,7 +451,7 @@ def slogdet(x):
 @implements(np.linalg.cholesky)
 @primitive
 def cholesky(x):
-    """The lower triangular L with L Lᵀ = X, for a symmetric positive definite X.
+    """Return the lower triangular L with L Lᵀ = X, for a symmetric positive definite X.
 
     X̄ = ½ (S + Sᵀ) with S = L⁻ᵀ Φ(Lᵀ L̄) L⁻¹, where Φ keeps the lower triangle and half of the
     diagonal (I. Murray, arXiv:1602.07527). As in NumPy, only the lower triangle of X is read.

@@ -10,9 +10,7 @@ from tinyattn.ops.softmax import log_softmax
 
 @operation("cross_entropy", work=lambda x, ids: x.size)
 def cross_entropy(x, ids):
-    """Return -ln softmax(x)[id] for each row of the scores x [N, C] and its class in the array ids
-    [N].
-    """
+    """Return -ln softmax(x)[id] for each row of the scores x [N, C] and its class id in ids [N]."""
     picked = take_along_axis(log_softmax(x, 1, impl="numpy"), ids[:, None], 1)
     return -np.squeeze(picked, 1)
 

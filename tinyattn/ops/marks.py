@@ -1,4 +1,4 @@
-"""Marks for operations: facts about them, besides their rules, that the engine needs."""
+"""Marks of operations, which are facts besides the derivative rules that the engine needs."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from tinyattn.engine.autograd import Primitive, primitive
 def elementwise(f) -> Primitive:
     """Mark a primitive that, like its rules, acts on each element separately.
 
-    Where its output has gradient 0, so has its input, even if the slope is infinite (see
-    engine/invalid.py).
+    Where the gradient of its output is 0, the gradient of its input is 0 too, even if the slope is
+    infinite (see engine/invalid.py).
     """
     apply = primitive(f)
     apply.operation.elementwise = True
@@ -17,7 +17,7 @@ def elementwise(f) -> Primitive:
 
 
 def of_whole_numbers(operation: Primitive) -> Primitive:
-    """Let an operation compute whole numbers as signed 64-bit integers, as np.sum does.
+    """Make an operation compute whole numbers as signed 64-bit integers, as np.sum does.
 
     In NumPy, with unsigned integers of eight bits, 200 + 100 is 44 and 1 - 2 is 255. Raises
     OverflowError for numbers from 2⁶³ on.

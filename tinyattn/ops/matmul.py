@@ -1,8 +1,8 @@
-"""Products of two matrices by the kernels, where this is faster, and linear maps based on them.
+"""Matrix products, which use the kernels where these are faster, and linear maps based on them.
 
-NumPy's own product uses its own threads. When they are done, they keep the processor busy with
-waiting for a while and slow down the kernels that follow. So large products run in the kernels'
-threads.
+NumPy's own product uses its own threads. After a product, these threads keep the processor busy
+with waiting for a while and slow down the kernels that follow. Therefore, large products run in the
+kernels' threads.
 """
 
 import math
@@ -17,8 +17,8 @@ from tinyattn.ops.backends import IMPLEMENTATIONS, MATVEC_ROWS, MATVEC_TERMS, op
 def gemm(a, b, bias=None):
     """Return A B of matrices [M, K] and [K, N], plus bias [N] in each row.
 
-    Plain arrays give a plain array. In a rule that is recorded, the operands are Tensors, without a
-    bias.
+    For plain arrays, the result is a plain array. In a derivative rule that is recorded, the
+    operands are Tensors, without a bias.
     """
     if not (type(a) is type(b) is np.ndarray):
         return np.matmul(a, b)
@@ -57,10 +57,12 @@ _many_rows.implement("kernel", lambda a, b, bias: fast.matmul.matmul(a, b, bias)
 
 @primitive
 def linear(x, weight, bias=None):
-    """Y = X Wᵀ + b;   X̄ = Ȳ W,  W̄ = Ȳᵀ X,  b̄ = Σ Ȳ;   X [..., in], W [out, in], b [out].
+    """Return Y = X Wᵀ + b, with the gradients X̄ = Ȳ W, W̄ = Ȳᵀ X and b̄ = Σ Ȳ.
 
-    All leading axes of X count as rows, because one product of two matrices is faster than one for
-    each leading index. Raises ValueError if the shapes do not fit.
+    X is [..., in], W is [out, in], and b is [out].
+
+    All leading axes of X are merged into rows, because one product of two matrices is faster than
+    one product for each leading index. Raises ValueError if the shapes do not fit.
     """
     if weight.ndim != 2:
         raise ValueError(
@@ -93,14 +95,14 @@ linear.operation.fresh = True
 
 
 def rows_of(x):
-    """x [..., n] as a matrix [N, n]."""
+    """Return x [..., n] as a matrix [N, n]."""
     # N is not -1, because NumPy cannot infer it when n is 0
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 @operation("sum_rows", work=lambda g: _is_contiguous(g) and g.size)
 def sum_rows(g):
-    """Σ_n g_n of a matrix [N, out], an array or, in a rule that is recorded, a Tensor."""
+    """Return the sum of the rows of g [N, out], an array or, in a recorded rule, a Tensor."""
     return g.sum(axis=0)
 
 

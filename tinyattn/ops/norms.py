@@ -16,7 +16,7 @@ def _norm_work(x, weight, bias, eps, centred, axes=(-1,)):
 
 @operation("norm", work=_norm_work)
 def norm(x, weight, bias, eps, centred, axes=(-1,)):
-    """(x - mean) / √(mean((x - mean)²) + ε) · weight + bias; without `centred` the mean is 0."""
+    """Return (x - m) / √(mean((x - m)²) + ε) · weight + bias, where m is 0 if not `centred`."""
     if centred:
         x = x - np.mean(x, axis=axes, keepdims=True)
     y = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + eps)
@@ -44,7 +44,7 @@ def _batch_norm_work(x, weight, bias, mean, var, eps, own):
 
 @operation("batch_norm", work=_batch_norm_work)
 def batch_norm(x, weight, bias, mean, var, eps, own):
-    """(x - mean) / √(var + ε) · weight + bias, for each feature (the last axis) of x [N, C].
+    """Return (x - mean) / √(var + ε) · weight + bias for each feature (last axis) of x [N, C].
 
     mean and var are arrays. If `own` is True, they are the statistics of x over N, and gradients
     pass through them.
@@ -71,7 +71,7 @@ batch_norm.implement("kernel", _batch_norm_kernel, _batch_norm_kernel_backward)
 
 @operation("batch_norm", work=np.size)
 def statistics(x):
-    """Mean and variance of each feature of the array x [N, C]."""
+    """Return the mean and the variance of each feature of the array x [N, C]."""
     return x.mean(axis=0), x.var(axis=0)
 
 

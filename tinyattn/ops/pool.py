@@ -1,4 +1,4 @@
-"""Pooling: one number for each window of a channel, in array algebra, as loops and compiled."""
+"""Pooling, which computes one number for each window, in array algebra, as loops and compiled."""
 
 import math
 
@@ -18,14 +18,14 @@ def _numbers_read(x, kernel, stride, padding, dilation):
 
 @operation("avg_pool2d", work=_numbers_read)
 def avg_pool(x, kernel, stride, padding, dilation):
-    """y_jα = 1/K Σ_i x_αI(j,i); zeros count where a window leaves x."""
+    """Return the means y_jα = 1/K Σ_i x_αI(j,i), where positions outside of x count as zeros."""
     windows, _ = _windows_of(x, 0, kernel, stride, padding, dilation)
     return np.mean(windows, axis=_last(kernel))
 
 
 @operation("max_pool2d", work=_numbers_read)
 def max_pool(x, kernel, stride, padding, dilation):
-    """y_jα = max_i x_αI(j,i)"""
+    """Return the maxima y_jα = max_i x_αI(j,i)."""
     windows, inside = _windows_of(x, -np.inf, kernel, stride, padding, dilation)
     return (
         np.max(windows, axis=_last(kernel))
@@ -49,15 +49,13 @@ _largest_inside.defvjp(
 
 
 def _shares(windows, y, inside, axes):
-    """Return, at the largest (or nan) elements of each window, 1 / their number, and 0
-    elsewhere.
-    """
+    """Return 1/n at the n largest (or nan) elements of each window, and 0 elsewhere."""
     chosen = inside & ((windows == y) | ((windows != windows) & (y != y)))
     return chosen / chosen.sum(axis=axes, keepdims=True, dtype=windows.dtype)
 
 
 def _windows_of(x, outside, kernel, stride, padding, dilation):
-    """Return windows [B, C, *positions, *kernel], and a mask of those inside x (None: all are)."""
+    """Return windows [B, C, *positions, *kernel], and a mask of the elements of x, None for all."""
     if not any(padding):
         return unfold(as_tensor(x), kernel, stride, dilation), None
     widths = [(0, 0), (0, 0), *((p, p) for p in padding)]
@@ -97,7 +95,7 @@ def _max_loops_backward(g, y, I, needs_grad, x, kernel, stride, padding, dilatio
 
 
 def _over_table(loop, x, kernel, stride, padding, dilation):
-    """y [B, C, *positions] by a loop over the table of neighbours, and the table I(j, i) [P, K]."""
+    """Return y [B, C, *positions], computed with a table of neighbours I(j, i) [P, K], and I."""
     I, positions = table_and_places(x.shape[2:], kernel, stride, padding, padding, dilation)
     y = np.empty((*x.shape[:2], len(I)), x.dtype)
     loop(y, one_axis(x), I)
@@ -150,12 +148,12 @@ def _windows(x, kernel, stride, padding, dilation):
 
 
 def _two(numbers, first):
-    """Return numbers for two axes. For a single axis, `first` is put before its number."""
+    """Return numbers for two axes. For a single axis, `first` is inserted before its number."""
     return numbers if len(numbers) == 2 else (first, *numbers)
 
 
 def _planes(x):
-    """[B, C, H, W] as [B · C, H, W]"""
+    """Return x [B, C, H, W] as [B · C, H, W]."""
     return np.ascontiguousarray(x).reshape(x.shape[0] * x.shape[1], *_two(x.shape[2:], 1))
 
 

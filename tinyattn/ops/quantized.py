@@ -1,7 +1,7 @@
-"""Matrices whose numbers have few bits, and a product that never unpacks the matrix.
+"""Matrices of numbers with few bits, and a product that never unpacks the matrix.
 
-32 neighbours in a row form a block, which shares a scale. Reading the weights takes most of the
-time that a language model needs to generate a token, so with a matrix in blocks of 4 bits it
+32 neighbouring numbers in a row form a block, which shares a scale. Reading the weights takes most
+of the time that a language model needs to generate a token, so with a matrix in blocks of 4 bits it
 generates several times as fast as in float32.
 """
 
@@ -53,7 +53,7 @@ class QuantizedMatrix:
 
 
 class Q4_1:
-    """w = d q + m: 20 bytes, d and m as float16, then 16 bytes with two q of 4 bits each.
+    """The format w = d q + m in 20 bytes: d and m as float16, then 16 bytes with two q of 4 bits.
 
     Byte i holds q_i in its lower half and q_(16+i) in its upper one.
     """
@@ -67,13 +67,13 @@ class Q4_1:
 
     @staticmethod
     def unpack(raw):
-        """[N, 20] -> [N, 32] float32"""
+        """Return the numbers of N blocks [N, 20] as float32 [N, 32]."""
         d, m, packed = Q4_1.parts(raw)
         return d * nibbles(packed) + m
 
 
 class Q8_0:
-    """w = d q: 34 bytes, d as float16, then 32 signed bytes q."""
+    """The format w = d q in 34 bytes: d as float16, then 32 signed bytes q."""
 
     nbytes = 34
 
@@ -84,18 +84,18 @@ class Q8_0:
 
     @staticmethod
     def unpack(raw):
-        """[N, 34] -> [N, 32] float32"""
+        """Return the numbers of N blocks [N, 34] as float32 [N, 32]."""
         d, q = Q8_0.parts(raw)
         return d * q
 
 
 def halves(raw):
-    """Two bytes as a float16, given as float32: [..., 2] -> [..., 1]."""
+    """Return pairs of bytes [..., 2], which are float16 numbers, as float32 [..., 1]."""
     return np.ascontiguousarray(raw).view("<f2").astype(np.float32)
 
 
 def nibbles(raw):
-    """The lower halves of all bytes, then the upper ones: [..., n] -> [..., 2 n]."""
+    """Return the lower halves of all bytes [..., n], followed by the upper halves, [..., 2 n]."""
     return np.concatenate([raw & 15, raw >> 4], axis=-1)
 
 
@@ -103,10 +103,11 @@ def nibbles(raw):
 
 
 def quantized_linear(x, blocks, impl="auto"):
-    """y = x Wᵀ;   x̄ = ȳ W;   x [..., C], W [R, C] in `QuantizedMatrix`, y [..., R].
+    """Return y = x Wᵀ for a quantized W, with the gradient x̄ = ȳ W.
 
-    impl: "sums", "numpy" or "kernel" (see `ops.backends`). The blocks have no gradient. Raises
-    TypeError for a matrix that is not in blocks, and ValueError if x does not have C features.
+    x is [..., C], W is a `QuantizedMatrix` [R, C], and y is [..., R]. impl is "sums", "numpy" or
+    "kernel" (see `ops.backends`). W has no gradient. Raises TypeError for a matrix that is not
+    quantized, and ValueError if x does not have C features.
     """
     if not isinstance(blocks, QuantizedMatrix):
         raise TypeError(

@@ -1,10 +1,10 @@
-"""Recurrent networks: a state that is passed from one element of a sequence to the next.
+"""Recurrent networks, which pass a state from one element of a sequence to the next.
 
-All cells have the same form: a part from the input and a part from the previous state are added,
-gate by gate, and the cell computes the next state from them.
+All cells have the same form. For each gate, a part from the input and a part from the previous
+state are added, and the cell computes the next state from these sums.
 
-    p_t = W_ih x_t + b_ih        the input's part: needs no state, one product for all t
-    q_t = W_hh h_{t-1} + b_hh    the state's part: one product per step
+    p_t = W_ih x_t + b_ih        part from the input, one product for all t
+    q_t = W_hh h_{t-1} + b_hh    part from the state, one product per step
     next state = step(p_t, q_t, state)
 
 `scan` runs a cell over sequences, and `step` is one step. Letters: B sequences, T steps, D features
@@ -39,21 +39,26 @@ class Cell(NamedTuple):
 
 
 def rnn_step(p, q, state):
-    """h_t = tanh(p + q).   p, q [B, H]; state (h,).   Slides H17, KB03; Elman 1990."""
+    """Return the next state (h_t,) of a simple recurrent network, h_t = tanh(p + q).
+
+    p and q are [B, H]. Source: Elman 1990 and slides H17, KB03.
+    """
     return (np.tanh(p + q),)
 
 
 def relu_rnn_step(p, q, state):
-    """h_t = max(p + q, 0)."""
+    """Return the next state (h_t,) with h_t = max(p + q, 0)."""
     return (relu(p + q),)
 
 
 def gru_step(p, q, state):
-    """r, z = σ(p + q),  n = tanh(p + r q),  h_t = (1 - z) n + z h_{t-1}.   p, q [B, 3H].
+    """Return the next state (h_t,) of a gated recurrent unit.
 
-    The order of the gates is r (reset), z (keep), n (new). Source: Cho et al. 2014, in the version
-    with one product for all of W_hh, where r acts after the product: r ⊙ (W h) instead of W (r ⊙
-    h). Slide H20 shows the latter, and its z is 1 - z here.
+        r, z = σ(p + q),   n = tanh(p + r q),   h_t = (1 - z) n + z h_{t-1}
+
+    p and q are [B, 3H], with the gates in the order r (reset), z (keep), n (new). Source: Cho et
+    al. 2014, in the version with one product for all of W_hh, where r acts after the product, as in
+    r ⊙ (W h) instead of W (r ⊙ h). Slide H20 shows the latter, and its z is 1 - z here.
     """
     h = state[0]
     p_r, p_z, p_n = _split_gates(p, 3)
@@ -64,10 +69,12 @@ def gru_step(p, q, state):
 
 
 def lstm_step(p, q, state):
-    """i, f, o = σ(p + q),  g = tanh(p + q),  c_t = f c_{t-1} + i g,  h_t = o tanh c_t.
+    """Return the next state (h_t, c_t) of a long short-term memory (LSTM).
 
-    p, q [B, 4H] in the order i (input), f (forget), g (new), o (output); state (h, c).
-    Source: Hochreiter, Schmidhuber 1997; Gers et al. 2000 (forget gate); slides H20, KB04.
+        i, f, o = σ(p + q),   g = tanh(p + q),   c_t = f c_{t-1} + i g,   h_t = o tanh c_t
+
+    p and q are [B, 4H], with the gates in the order i (input), f (forget), g (new), o (output).
+    Sources: Hochreiter, Schmidhuber 1997, Gers et al. 2000 (forget gate), and slides H20, KB04.
     """
     i, f, g, o = _split_gates(p + q, 4)
     c = sigmoid(f) * state[1] + sigmoid(i) * np.tanh(g)
@@ -92,7 +99,7 @@ LSTM = Cell("LSTM", 3, 4, 2, lstm_step)
 def scan(x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
     """Return the states h_t of all steps [B, T, H], and the last state, a tuple of [B, H].
 
-    x [B, T, D], lengths [B] or None. The operation has a name for each kind of cell.
+    x [B, T, D], lengths [B] or None. The operation has a different name for each kind of cell.
     """
     B, T, _ = x.shape
     ps, ys = _steps(linear(x, w_ih, b_ih)), [None] * T
@@ -110,11 +117,11 @@ def scan(x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 
 
 def _steps(p):
-    """Return [p[:, 0], p[:, 1], …], cut into halves, halves of halves and so on.
+    """Return [p[:, 0], p[:, 1], …], computed by cutting p into halves again and again.
 
-    The gradient of a slice is an array of zeros as large as the array it was cut from. Cutting
-    every step from the whole sequence would cost T² numbers in the backward pass, and halving costs
-    T log T.
+    The gradient of a slice is an array of zeros as large as the array it was cut from. If every
+    step were cut from the whole sequence, the backward pass would need T² numbers. With halving, it
+    needs T log T.
     """
     T = p.shape[1]
     if T <= 1:
@@ -153,7 +160,7 @@ _row_by_kernel = custom_vjp(_kernel, _kernel_backward, name="recurrent")
 
 
 def _unpack_states(row_of, x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """Run `scan` by one of these two operations."""
+    """Run `scan` with `row_of`, which is one of these two operations."""
     (B, T, _), H = x.shape, w_hh.shape[1]
     zeros = np.zeros(len(w_ih), x.dtype)
     b_ih, b_hh = zeros if b_ih is None else b_ih, zeros if b_hh is None else b_hh
@@ -175,7 +182,7 @@ scan.implement("kernel", lambda *inputs: _unpack_states(_row_by_kernel, *inputs)
 
 @operation("LSTMCell", work=lambda x, cell, state, w_ih, w_hh, *_: len(x) * len(w_hh))
 def step(x, cell, state, w_ih, w_hh, b_ih, b_hh):
-    """Return the next state of a cell, a tuple of [B, H] like the state, for x [B, D]."""
+    """Return the next state of a cell for x [B, D]. Both states are tuples of arrays [B, H]."""
     return cell.step(linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh), state)
 
 

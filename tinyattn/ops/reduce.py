@@ -1,4 +1,4 @@
-"""Operations that reduce axes: sums, means, extremes, products, and their running versions.
+"""Operations that reduce axes: sums, means, extremes and products, and running sums and products.
 
 `axis` is None (all axes), a number or a tuple, as in NumPy. `keepdims` keeps reduced axes with
 length 1. A rule first restores the reduced axes in the gradient (`expand_reduced`).
@@ -22,7 +22,7 @@ def expand_reduced(g, x, axis, keepdims):
 
 
 def axes_of(x, axis):
-    """`axis` as a tuple of non-negative numbers."""
+    """Return `axis` as a tuple of non-negative numbers."""
     if axis is None:
         return tuple(range(x.ndim))
     return np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
@@ -36,7 +36,7 @@ def count_of(x, axis):
 @of_whole_numbers
 @primitive
 def sum(x, axis=None, keepdims=False):
-    """y = Σ x;   x̄ᵢ = ȳ for every summand."""
+    """Return y = Σ x, with the gradient x̄ᵢ = ȳ for every summand."""
     return np.sum(x, axis=axis, keepdims=keepdims)
 
 
@@ -49,7 +49,7 @@ sum.defvjp(
 
 @primitive
 def mean(x, axis=None, keepdims=False):
-    """y = Σ x / n;   x̄ᵢ = ȳ / n."""
+    """Return y = Σ x / n, with the gradient x̄ᵢ = ȳ / n."""
     return np.mean(x, axis=axis, keepdims=keepdims)
 
 
@@ -61,7 +61,7 @@ mean.defvjp(
 
 
 def _extremum_vjp(g, y, x, axis=None, keepdims=False):
-    """Divide ȳ by the number of tied extremes, so that their gradients sum to ȳ.
+    """Divide ȳ by the number of equal extremes, so that their gradients sum to ȳ.
 
     If an element is nan, y is nan too, and all elements that are nan share the gradient.
     """
@@ -73,7 +73,7 @@ def _extremum_vjp(g, y, x, axis=None, keepdims=False):
 
 @primitive
 def max(x, axis=None, keepdims=False):
-    """y = max x;   x̄ᵢ = ȳ at the maximum, 0 elsewhere; tied maxima share equally."""
+    """Return y = max x. The gradient ȳ is shared equally by all maxima, and all other x̄ᵢ are 0."""
     return np.max(x, axis=axis, keepdims=keepdims)
 
 
@@ -82,7 +82,7 @@ max.defvjp(_extremum_vjp)
 
 @primitive
 def min(x, axis=None, keepdims=False):
-    """y = min x;   x̄ᵢ = ȳ at the minimum, 0 elsewhere; tied minima share equally."""
+    """Return y = min x. The gradient ȳ is shared equally by all minima, and all other x̄ᵢ are 0."""
     return np.min(x, axis=axis, keepdims=keepdims)
 
 
@@ -92,7 +92,7 @@ min.defvjp(_extremum_vjp)
 @of_whole_numbers
 @primitive
 def prod(x, axis=None, keepdims=False):
-    """y = Π x;   x̄ᵢ = ȳ Π_{j≠i} xⱼ, which is right with zeros too (y / xᵢ is not)."""
+    """Return y = Π x, with the gradient x̄ᵢ = ȳ Π_{j≠i} xⱼ, which unlike y / xᵢ allows zeros."""
     return np.prod(x, axis=axis, keepdims=keepdims)
 
 
@@ -112,7 +112,7 @@ prod.defvjp(_prod_rule)
 
 
 def products_of_others(rows):
-    """Return, for each element, the product of all others in its row, without division. [..., n]"""
+    """Return, for each element, the product of all others in its row [..., n], without division."""
     before = np.roll(rows, 1, axis=-1)
     first = np.arange(rows.shape[-1]) == 0
     before = np.cumprod(np.where(first, 1, before), axis=-1)  # product of all elements to the left
@@ -125,7 +125,7 @@ def products_of_others(rows):
 @of_whole_numbers
 @primitive
 def cumsum(x, axis=None):
-    """yᵢ = Σ_{j≤i} xⱼ;   x̄ⱼ = Σ_{i≥j} ȳᵢ."""
+    """Return the running sums yᵢ = Σ_{j≤i} xⱼ, with the gradient x̄ⱼ = Σ_{i≥j} ȳᵢ."""
     return np.cumsum(x, axis=axis)
 
 
@@ -141,7 +141,7 @@ cumsum.defvjp(_cumsum_rule)
 @of_whole_numbers
 @primitive
 def cumprod(x, axis=None):
-    """yᵢ = Π_{j≤i} xⱼ;   x̄ⱼ = Σ_{i≥j} ȳᵢ Π_{k≤i, k≠j} xₖ, right with zeros too."""
+    """Return yᵢ = Π_{j≤i} xⱼ, with the gradient x̄ⱼ = Σ_{i≥j} ȳᵢ Π_{k≤i, k≠j} xₖ."""
     return np.cumprod(x, axis=axis)
 
 
@@ -162,7 +162,10 @@ cumprod.defvjp(_cumprod_rule)
 
 
 def var(x, axis=None, keepdims=False, ddof=0):
-    """y = Σ (x - x̄)² / (n - ddof), with the mean x̄, and ddof = 1 for the unbiased estimate."""
+    """Return the variance y = Σ (x - x̄)² / (n - ddof), where x̄ is the mean.
+
+    ddof = 1 gives the unbiased estimate.
+    """
     if x.dtype == np.float16:  # float16 squares overflow from 256 on
         return var(np.astype(x, np.float32), axis, keepdims, ddof).astype(x.dtype)
     centred = x - mean(x, axis, True)
@@ -171,7 +174,7 @@ def var(x, axis=None, keepdims=False, ddof=0):
 
 
 def std(x, axis=None, keepdims=False, ddof=0):
-    """y = √var(x). Where all x are equal, the slope is infinite, and the gradient is 0."""
+    """Return y = √var(x). If all x are equal, the slope is infinite, but the gradient is 0."""
     if x.dtype == np.float16:
         return std(np.astype(x, np.float32), axis, keepdims, ddof).astype(x.dtype)
     v = var(x, axis, keepdims, ddof)
@@ -247,13 +250,13 @@ def _np_cumprod(a, axis=None, *, dtype=None):
 
 @implements(np.ptp)
 def ptp(a, axis=None, *, keepdims=False):
-    """y = max x - min x."""
+    """Return y = max x - min x."""
     return max(a, axis, keepdims) - min(a, axis, keepdims)
 
 
 @implements(np.average)
 def average(a, axis=None, weights=None):
-    """y = Σ w x / Σ w."""
+    """Return the weighted mean y = Σ w x / Σ w."""
     if weights is None:
         return mean(a, axis)
     if np.ndim(weights) == 1 and np.ndim(axis) == 0 and axis is not None:

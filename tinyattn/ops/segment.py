@@ -1,9 +1,9 @@
-"""Reductions over segments: row e of `values` belongs to segment ids[e].
+"""Reductions over segments, where row e of `values` belongs to segment ids[e].
 
     y_n = □_{e: ids_e = n} values_e        □ = sum, mean, max, min, prod
 
-The arguments are checked (see `graph/segment.py`): ids [E] is an array of whole numbers from 0 to n
-- 1. An empty segment gives 0, or 1 for prod.
+The arguments have been checked (see `graph/segment.py`), so ids [E] contains whole numbers from 0
+to n - 1. An empty segment gives 0, or 1 for prod.
 """
 
 import numpy as np
@@ -16,12 +16,12 @@ from tinyattn.ops.index import scatter_add
 
 
 def segment_sum(values, ids, n):
-    """y_n = Σ values_e, the sum of each segment."""
+    """Return y_n = Σ values_e, the sum of each segment."""
     return scatter_add(values, ids, (n, *values.shape[1:]))
 
 
 def segment_mean(values, ids, n):
-    """y_n = (1/|n|) Σ values_e, the mean of each segment."""
+    """Return y_n = (1/|n|) Σ values_e, the mean of each segment."""
     total = segment_sum(values, ids, n)
     return total / _per_segment(np.maximum(np.bincount(ids, minlength=n), 1), total)
 
@@ -47,14 +47,14 @@ def _extremum_vjp(g, y, values, ids, n):
 @operation("segment_max", work=_size, second_order=False)
 @primitive
 def segment_max(values, ids, n):
-    """y_n = max values_e, where tied maxima share the gradient equally."""
+    """Return y_n = max values_e, where equal maxima share the gradient equally."""
     return _extreme(values, ids, n, np.maximum)
 
 
 @operation("segment_min", work=_size, second_order=False)
 @primitive
 def segment_min(values, ids, n):
-    """y_n = min values_e, where tied minima share the gradient equally."""
+    """Return y_n = min values_e, where equal minima share the gradient equally."""
     return _extreme(values, ids, n, np.minimum)
 
 
@@ -64,16 +64,14 @@ segment_min.defvjp(_extremum_vjp)
 
 @operation("segment_prod", work=_size, second_order=False)
 def segment_prod(values, ids, n):
-    """y_n = Π values_e, with the rows of a segment side by side and short ones padded with 1."""
+    """Return y_n = Π values_e over a table of the rows of each segment, padded with 1."""
     one = np.ones((1, *values.shape[1:]), values.dtype)
     return np.prod(np.concatenate([values, one])[_table(ids, n)], axis=1)
 
 
 @operation("segment_softmax", work=_size, second_order=False)
 def segment_softmax(values, ids, n):
-    """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e'), the softmax of each
-    segment.
-    """
+    """Return the softmax within each segment, a_e = exp(values_e) / Σ_e' exp(values_e')."""
     top = _extreme(values.data, ids, n, np.maximum)  # the maximum cancels, so it needs no gradient
     top = np.where(np.isneginf(top), 0, top)  # the segment contains only -inf
     e = np.exp(values - top[ids])
@@ -82,9 +80,7 @@ def segment_softmax(values, ids, n):
 
 
 def _runs(ids):
-    """Return an order of the rows that makes segments contiguous, the start of each, and their
-    ids.
-    """
+    """Return an order of rows with contiguous segments, the segments' starts, and their ids."""
     order = np.argsort(ids, kind="stable")
     starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
     return order, starts, ids[order][starts]
@@ -108,7 +104,7 @@ def _per_segment(count, like):
 
 
 def _implement(operation, kind):
-    """Add the kernel of a reduction. `kind` is the name of one of the kernel's constants."""
+    """Add the kernel of a reduction, where `kind` is the name of one of the kernel's constants."""
 
     def forward(values, ids, n):
         return fast.segment.reduce(values, ids, n, getattr(fast.segment, kind))

@@ -1,4 +1,4 @@
-"""Operations that move elements without changing them, and whose rules move the gradient back."""
+"""Operations that move elements without changing them. Their rules move the gradient back."""
 
 import builtins
 from itertools import accumulate, pairwise
@@ -12,13 +12,13 @@ from tinyattn.ops.elementwise import where
 from tinyattn.ops.index import getitem, scatter_add
 from tinyattn.ops.reduce import axes_of
 
-# ---------------------------------------------------------------- another shape, another order
+# ---------------------------------------------------------------- shapes and orders
 
 
 @implements(np.reshape)
 @primitive
 def reshape(x, shape):
-    """Return the same elements in reading order in another shape (-1: the remaining length)."""
+    """Return the same elements in reading order in a new shape (-1 is the remaining length)."""
     return np.reshape(x, shape)
 
 
@@ -34,7 +34,7 @@ def ravel(x):
 @implements(np.transpose, np.permute_dims)
 @primitive
 def transpose(x, axes=None):
-    """Return x with its axes in the order `axes` (None: reversed)."""
+    """Return x with its axes in the order `axes`, or in reverse order if this is None."""
     return np.transpose(x, axes)
 
 
@@ -48,7 +48,7 @@ transpose.defvjp(
 @implements(np.swapaxes)
 @primitive
 def swapaxes(x, axis1, axis2):
-    """Exchange two axes of x."""
+    """Return x with two axes exchanged."""
     return np.swapaxes(x, axis1, axis2)
 
 
@@ -58,7 +58,7 @@ swapaxes.defvjp(lambda g, y, x, axis1, axis2: np.swapaxes(g, axis1, axis2))
 @implements(np.moveaxis)
 @primitive
 def moveaxis(x, source, destination):
-    """Move axes of x to new positions. The others keep their order."""
+    """Return x with axes moved to new positions. The other axes keep their order."""
     return np.moveaxis(x, source, destination)
 
 
@@ -68,7 +68,7 @@ moveaxis.defvjp(lambda g, y, x, source, destination: np.moveaxis(g, destination,
 @implements(np.expand_dims)
 @primitive
 def expand_dims(x, axis):
-    """Insert an axis of length 1 into x at `axis`."""
+    """Return x with a new axis of length 1 at the position `axis`."""
     return np.expand_dims(x, axis)
 
 
@@ -78,7 +78,7 @@ expand_dims.defvjp(lambda g, y, x, axis: np.reshape(g, x.shape))
 @implements(np.squeeze)
 @primitive
 def squeeze(x, axis=None):
-    """Remove axes of length 1 from x (all, or the given ones)."""
+    """Return x without axes of length 1, either all of them or the given axes."""
     return np.squeeze(x, axis)
 
 
@@ -88,7 +88,7 @@ squeeze.defvjp(lambda g, y, x, axis=None: np.reshape(g, x.shape))
 @implements(np.broadcast_to)
 @primitive
 def broadcast_to(x, shape):
-    """Repeat x along axes of length 1 and new leading axes, without a copy."""
+    """Return x repeated along axes of length 1 and new leading axes, without a copy."""
     return np.broadcast_to(x, shape)
 
 
@@ -105,7 +105,7 @@ def broadcast_arrays(*xs):
 @implements(np.flip)
 @primitive
 def flip(x, axis=None):
-    """Reverse x along `axis` (None: along all axes)."""
+    """Return x reversed along `axis`, or along all axes if this is None."""
     return np.flip(x, axis)
 
 
@@ -115,7 +115,7 @@ flip.defvjp(lambda g, y, x, axis=None: np.flip(g, axis))
 @implements(np.roll)
 @primitive
 def roll(x, shift, axis=None):
-    """Shift x by s positions, yᵢ = x₍ᵢ₋ₛ₎. Elements that leave at one end return at the other."""
+    """Return x shifted by s positions, yᵢ = x₍ᵢ₋ₛ₎, with the end wrapped around to the start."""
     return np.roll(x, shift, axis)
 
 
@@ -125,7 +125,7 @@ roll.defvjp(lambda g, y, x, shift, axis=None: np.roll(g, np.negative(shift), axi
 @implements(np.astype)
 @primitive
 def astype(x, dtype):
-    """Return the same numbers in another dtype. The gradient has the dtype of x."""
+    """Return the same numbers in a different dtype. The gradient has the dtype of x."""
     return np.astype(x, dtype)
 
 
@@ -164,7 +164,7 @@ def _slice(x, axis, start, stop):
 
 @implements(np.concatenate, np.concat)
 def concatenate(xs, axis=0, *, dtype=None):
-    """Concatenate arrays along `axis`. Each receives its part of ȳ."""
+    """Concatenate arrays along `axis`. Each array receives its part of ȳ."""
     if axis is None:
         xs, axis = [np.ravel(x) for x in xs], 0
     y = _concatenate(*xs, axis=axis)
@@ -179,7 +179,7 @@ def stack(xs, axis=0, *, dtype=None):
 
 @implements(np.hstack)
 def hstack(xs, *, dtype=None):
-    """Concatenate vectors, or place matrices next to each other."""
+    """Concatenate vectors, or concatenate matrices along their columns."""
     xs = [atleast_1d(as_tensor(x)) for x in xs]
     return concatenate(xs, axis=0 if xs[0].ndim == 1 else 1, dtype=dtype)
 
@@ -200,7 +200,7 @@ def column_stack(xs):
 
 @implements(np.append)
 def append(x, values, axis=None):
-    """Append values to x along `axis` (None: flatten both first)."""
+    """Append values to x along `axis`, or flatten both first if this is None."""
     return concatenate([as_tensor(x), as_tensor(values)], axis)
 
 
@@ -218,10 +218,10 @@ def atleast_2d(x):
 
 @implements(np.array_split)
 def array_split(x, indices_or_sections, axis=0):
-    """Return a list of pieces along `axis`: n nearly equal ones, or cut at the given indices."""
+    """Return a list of n nearly equal pieces along `axis`, or pieces cut at given indices."""
     length, n = x.shape[axis], indices_or_sections
     if not np.isscalar(n):
-        cuts = list(n)  # pieces may be empty, and cuts may lie beyond the end
+        cuts = list(n)  # pieces may be empty, and cuts may be beyond the end
     elif n < 1:
         raise ValueError(f"split: the number of parts must be at least 1, got {n}")
     else:
@@ -244,7 +244,7 @@ def split(x, indices_or_sections, axis=0):
 
 @implements(np.hsplit)
 def hsplit(x, indices_or_sections):
-    """Split along columns (along the only axis of a vector)."""
+    """Split along the columns of a matrix, or along the only axis of a vector."""
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
@@ -260,7 +260,7 @@ def vsplit(x, indices_or_sections):
 @implements(np.repeat)
 @primitive
 def repeat(x, repeats, axis=None):
-    """Repeat each element `repeats` times in a row (a number, or one for each element)."""
+    """Repeat each element `repeats` times, which is one number or a number for each element."""
     return np.repeat(x, repeats, axis)
 
 
@@ -304,7 +304,7 @@ _pad_constant.defvjp(
 
 @implements(np.pad)
 def pad(x, pad_width, mode="constant", constant_values=0):
-    """Surround x with a constant. pad_width is n, (before, after), or one pair for each axis."""
+    """Pad x with a constant. pad_width is n, (before, after), or one pair for each axis."""
     if mode != "constant" or not np.isscalar(constant_values):
         raise NotImplementedError(
             "np.pad of Tensors: only mode='constant' with a single value is implemented, got "

@@ -10,10 +10,10 @@ from tinyattn.ops.backends import along_rows, operation
 @operation("softmax", work=along_rows)
 @primitive
 def softmax(x, axis=-1):
-    """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`;   x̄ᵢ = yᵢ (ȳᵢ - Σⱼ ȳⱼ yⱼ).
+    """Return yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`, with the gradient x̄ᵢ = yᵢ (ȳᵢ - Σⱼ ȳⱼ yⱼ).
 
-    The largest x is subtracted first, which changes nothing but keeps exp from overflowing. A row
-    of only -inf has no defined result and gives nan, as in PyTorch.
+    The largest x is subtracted first, which does not change the result but keeps exp from
+    overflowing. A row of only -inf has no defined result and gives nan, as in PyTorch.
     """
     y = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
     return y / y.sum(axis=axis, keepdims=True)
@@ -30,7 +30,7 @@ softmax.implement(
 @operation("log_softmax", work=along_rows)
 @primitive
 def log_softmax(x, axis=-1):
-    """yᵢ = xᵢ - ln Σⱼ exp xⱼ along `axis`;   x̄ᵢ = ȳᵢ - exp(yᵢ) Σⱼ ȳⱼ."""
+    """Return yᵢ = xᵢ - ln Σⱼ exp xⱼ along `axis`, with the gradient x̄ᵢ = ȳᵢ - exp(yᵢ) Σⱼ ȳⱼ."""
     x = x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     return x - np.log(np.exp(x).sum(axis=axis, keepdims=True))
 

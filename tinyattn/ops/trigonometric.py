@@ -12,7 +12,7 @@ from tinyattn.ops.marks import elementwise
 @implements(np.sin)
 @elementwise
 def sin(x):
-    """y = sin x;   x̄ = ȳ cos x."""
+    """Return y = sin x, with the gradient x̄ = ȳ cos x."""
     return np.sin(x)
 
 
@@ -22,7 +22,7 @@ sin.defvjp(lambda g, y, x: g * np.cos(x))
 @implements(np.cos)
 @elementwise
 def cos(x):
-    """y = cos x;   x̄ = -ȳ sin x."""
+    """Return y = cos x, with the gradient x̄ = -ȳ sin x."""
     return np.cos(x)
 
 
@@ -32,7 +32,7 @@ cos.defvjp(lambda g, y, x: -g * np.sin(x))
 @implements(np.tan)
 @elementwise
 def tan(x):
-    """y = tan x;   x̄ = ȳ (1 + y²)."""
+    """Return y = tan x, with the gradient x̄ = ȳ (1 + y²)."""
     return np.tan(x)
 
 
@@ -42,7 +42,7 @@ tan.defvjp(lambda g, y, x: g * (1 + y * y))
 @implements(np.arcsin)
 @elementwise
 def arcsin(x):
-    """y = arcsin x;   x̄ = ȳ / √(1 - x²)."""
+    """Return y = arcsin x, with the gradient x̄ = ȳ / √(1 - x²)."""
     return np.arcsin(x)
 
 
@@ -52,7 +52,7 @@ arcsin.defvjp(lambda g, y, x: g / np.sqrt(1 - x * x))
 @implements(np.arccos)
 @elementwise
 def arccos(x):
-    """y = arccos x;   x̄ = -ȳ / √(1 - x²)."""
+    """Return y = arccos x, with the gradient x̄ = -ȳ / √(1 - x²)."""
     return np.arccos(x)
 
 
@@ -62,7 +62,7 @@ arccos.defvjp(lambda g, y, x: -g / np.sqrt(1 - x * x))
 @implements(np.arctan)
 @elementwise
 def arctan(x):
-    """y = arctan x;   x̄ = ȳ / (1 + x²)."""
+    """Return y = arctan x, with the gradient x̄ = ȳ / (1 + x²)."""
     return np.arctan(x)
 
 
@@ -72,9 +72,10 @@ arctan.defvjp(lambda g, y, x: g / (1 + x * x))
 @implements(np.arctan2)
 @elementwise
 def arctan2(a, b):
-    """y = angle of the point (b, a);   ā = ȳ b / (a² + b²),  b̄ = -ȳ a / (a² + b²).
+    """Return the angle of the point (b, a).
 
-    At the origin there is no angle, and the gradient is 0.
+    The gradients are ā = ȳ b / (a² + b²) and b̄ = -ȳ a / (a² + b²), and 0 at the origin, where
+    there is no angle.
     """
     return np.arctan2(a, b)
 
@@ -92,7 +93,7 @@ arctan2.defvjp(
 @implements(np.hypot)
 @elementwise
 def hypot(a, b):
-    """y = √(a² + b²);   ā = ȳ a / y,  b̄ = ȳ b / y (0 at the origin)."""
+    """Return y = √(a² + b²), with the gradients ā = ȳ a / y and b̄ = ȳ b / y, 0 at the origin."""
     return np.hypot(a, b)
 
 
@@ -106,7 +107,7 @@ hypot.defvjp(lambda g, y, a, b: g * _direction(a, y), lambda g, y, a, b: g * _di
 @implements(np.sinh)
 @elementwise
 def sinh(x):
-    """y = sinh x;   x̄ = ȳ cosh x."""
+    """Return y = sinh x, with the gradient x̄ = ȳ cosh x."""
     return np.sinh(x)
 
 
@@ -116,7 +117,7 @@ sinh.defvjp(lambda g, y, x: g * np.cosh(x))
 @implements(np.cosh)
 @elementwise
 def cosh(x):
-    """y = cosh x;   x̄ = ȳ sinh x."""
+    """Return y = cosh x, with the gradient x̄ = ȳ sinh x."""
     return np.cosh(x)
 
 
@@ -126,17 +127,17 @@ cosh.defvjp(lambda g, y, x: g * np.sinh(x))
 @implements(np.tanh)
 @elementwise
 def tanh(x):
-    """y = tanh x;   x̄ = ȳ (1 - y²) = ȳ - ȳ y²."""
+    """Return y = tanh x, with the gradient x̄ = ȳ (1 - y²) = ȳ - ȳ y²."""
     return np.tanh(x)
 
 
-tanh.defvjp(lambda g, y, x: g - g * y * y)  # faster than 1 - y * y, which has a number as operand
+tanh.defvjp(lambda g, y, x: g - g * y * y)  # faster than 1 - y * y, which has a scalar operand
 
 
 @implements(np.arcsinh)
 @elementwise
 def arcsinh(x):
-    """y = arsinh x;   x̄ = ȳ / √(x² + 1)."""
+    """Return y = arsinh x, with the gradient x̄ = ȳ / √(x² + 1)."""
     return np.arcsinh(x)
 
 
@@ -146,7 +147,7 @@ arcsinh.defvjp(lambda g, y, x: g / np.sqrt(x * x + 1))
 @implements(np.arccosh)
 @elementwise
 def arccosh(x):
-    """y = arcosh x;   x̄ = ȳ / √(x² - 1)."""
+    """Return y = arcosh x, with the gradient x̄ = ȳ / √(x² - 1)."""
     return np.arccosh(x)
 
 
@@ -156,7 +157,7 @@ arccosh.defvjp(lambda g, y, x: g / np.sqrt(x * x - 1))
 @implements(np.arctanh)
 @elementwise
 def arctanh(x):
-    """y = artanh x;   x̄ = ȳ / (1 - x²)."""
+    """Return y = artanh x, with the gradient x̄ = ȳ / (1 - x²)."""
     return np.arctanh(x)
 
 

@@ -1,8 +1,8 @@
 """Optimizers, which turn gradients into steps of the parameters, and learning-rate schedules.
 
 The update rules, arguments and defaults are the same as in PyTorch. θ is a parameter, g its
-gradient, η the learning rate `lr`. A step writes through `p.data`, so the engine notices if a graph
-that still waits for `backward` has used the old values.
+gradient, η the learning rate `lr`. A step writes through `p.data`, so the engine detects if the old
+values were used in a graph for which `backward` has not been called yet.
 """
 
 from tinyattn.engine import torch_hints

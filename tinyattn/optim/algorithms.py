@@ -21,10 +21,10 @@ class SGD(Optimizer):
         θ ← θ - η (g + μ b)                               with nesterov
 
     Args:
-        params         parameters, or groups of them as in `Optimizer`
+        params         parameters, or groups of parameters as in `Optimizer`
         lr             learning rate η
-        momentum       momentum μ; 0: no momentum
-        dampening      fraction of the gradient that is left out of b
+        momentum       momentum μ, where 0 means no momentum
+        dampening      fraction of the gradient that is not added to b
         weight_decay   λ, where λ θ is added to the gradient
         nesterov       True: use the Nesterov step above, which needs momentum > 0 and dampening = 0
     """
@@ -64,22 +64,22 @@ class SGD(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Steps divided by a running root mean square of the gradient.
+    """RMSprop, which divides the gradient by its running root mean square.
 
         v ← α v + (1-α) g²,   θ ← θ - η g / (√v + ε)
         m ← α m + (1-α) g,    √(v - m²) instead of √v        with centered
         b ← μ b + g / (√v + ε),   θ ← θ - η b                with momentum μ
 
     Args:
-        params         parameters, or groups of them as in `Optimizer`
+        params         parameters, or groups of parameters as in `Optimizer`
         lr             learning rate η
-        alpha          α, the weight of the old mean square in the new one
+        alpha          α, the weight of the old mean square in the new mean square
         eps            ε, which keeps the divisor away from 0
         weight_decay   λ, where λ θ is added to the gradient
-        momentum       momentum μ; 0: no momentum
+        momentum       momentum μ, where 0 means no momentum
         centered       True: subtract the square of the mean gradient, as above
 
-    Source: Tieleman, Hinton 2012, lecture 6.5; centered: Graves 2013.
+    Source: Tieleman, Hinton 2012, lecture 6.5, and Graves 2013 (centered).
     """
 
     def __init__(
@@ -127,9 +127,9 @@ class Adam(Optimizer):
     steps.
 
     Args:
-        params         parameters, or groups of them as in `Optimizer`
+        params         parameters, or groups of parameters as in `Optimizer`
         lr             learning rate η
-        betas          (β₁, β₂), the weights of the old m and v in the new ones
+        betas          (β₁, β₂), the weights of the old values of m and v in the new values
         eps            ε, which keeps the divisor away from 0
         weight_decay   λ, where λ θ is added to the gradient
 
@@ -152,8 +152,8 @@ class Adam(Optimizer):
 
         Args:
             theta   values of the parameter
-            g       its gradient
-            group   options of its group
+            g       gradient of the parameter
+            group   options of the parameter's group
         """
         if group["weight_decay"]:
             g = g + group["weight_decay"] * theta
@@ -161,10 +161,7 @@ class Adam(Optimizer):
 
     @torch_hints.with_torch_hints
     def step(self):
-        """Update every parameter that has a gradient.
-
-        Large models are updated in a single compiled pass.
-        """
+        """Update every parameter that has a gradient, in one compiled pass for large models."""
         with_gradient = [p for p in self._parameters() if p.grad is not None]
         if not _by_kernel(with_gradient):
             super().step()
@@ -223,12 +220,12 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay that does not pass through m and v: first θ ← θ - η λ θ.
+    """Adam with weight decay that is applied to θ directly, θ ← θ - η λ θ, before the step.
 
     Args:
-        params         parameters, or groups of them as in `Optimizer`
+        params         parameters, or groups of parameters as in `Optimizer`
         lr             learning rate η
-        betas          (β₁, β₂), the weights of the old m and v in the new ones
+        betas          (β₁, β₂), the weights of the old values of m and v in the new values
         eps            ε, which keeps the divisor away from 0
         weight_decay   λ, the strength of the decay
 
@@ -249,7 +246,7 @@ class AdamW(Adam):
 
 
 def _by_kernel(parameters):
-    """Return whether a kernel should do the step, because its arrays are large and suitable."""
+    """Return whether a kernel should compute the step, because the arrays are large enough."""
     numbers = sum([p.size for p in parameters])
     return (
         all([p.dtype in FLOATS for p in parameters])

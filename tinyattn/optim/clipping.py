@@ -1,4 +1,4 @@
-"""`clip_grad_norm`, which bounds the norm of all gradients before a step."""
+"""`clip_grad_norm`, which limits the norm of all gradients before a step."""
 
 import math
 import warnings
@@ -13,14 +13,14 @@ from tinyattn.optim.optimizer import list_parameters
 
 @torch_hints.with_torch_hints
 def clip_grad_norm(parameters, max_norm):
-    """Scale all gradients together so that ‖g‖₂ ≤ max_norm.
+    """Scale all gradients by the same factor so that their norm ‖g‖₂ is at most max_norm.
 
     The norm is summed in float64, so that squares of large numbers do not overflow. If the norm is
-    not finite, a warning is given and the gradients stay unchanged, because an infinite gradient
-    has no direction.
+    not finite, you get a warning and the gradients do not change, because an infinite gradient has
+    no direction.
 
     Args:
-        parameters   the parameters; those without a gradient do not count
+        parameters   the parameters. Parameters without a gradient are ignored
         max_norm     largest norm, > 0
 
     Returns:

@@ -1,4 +1,4 @@
-"""The base class of optimizers: parameters in groups, their options, and the state of the rule."""
+"""The base class of optimizers, with groups of parameters, their options, and the state."""
 
 import math
 
@@ -10,18 +10,18 @@ from tinyattn.engine.ranges import check_range
 
 
 class Optimizer:
-    """The base class of optimizers: parameters in groups, each with its own options.
+    """The base class of optimizers, which hold parameters in groups with separate options.
 
     A subclass defines `update`.
 
     Args:
-        params    parameters, or dictionaries {"params": [...], "lr": ...} with options of their own
-        options   name=value, such as lr=0.1, for groups that do not set this option themselves
+        params    parameters, or groups {"params": [...], "lr": ...} with separate options
+        options   name=value, such as lr=0.1, for groups that do not set this option
 
     Attributes:
         param_groups   the groups, as dictionaries
-        state          the state of the rule for each parameter, such as its momentum, in the order
-                       of the parameters
+        state          state of the update rule for each parameter, such as its momentum, in the
+                       order of the parameters
     """
 
     def __init_subclass__(cls, **options):
@@ -75,7 +75,7 @@ class Optimizer:
                 )
 
     def _check_shapes(self):
-        """Raise ValueError for a parameter whose shape has changed since it was given."""
+        """Raise ValueError for a parameter whose shape has changed since the optimizer was made."""
         for p, shape in zip(self._parameters(), self.shapes, strict=True):
             gradient = p.shape if p.grad is None else p.grad.shape
             if not shape == p.shape == gradient:
@@ -124,13 +124,13 @@ class Optimizer:
                     p.data = self.update(p.data, g, state, group)
 
     def update(self, theta, g, state, group):
-        """Return the new values of one parameter. Every subclass defines its own.
+        """Return the new values of one parameter. Every subclass must define this method.
 
         Args:
             theta   values of the parameter
-            g       its gradient
-            state   state of the rule for this parameter, a dictionary that may be changed
-            group   options of its group
+            g       gradient of the parameter
+            state   state of the update rule for this parameter, a dictionary that may be changed
+            group   options of the parameter's group
         """
         raise NotImplementedError
 
@@ -153,8 +153,8 @@ class Optimizer:
             saved   the dictionary
 
         Raises:
-            KeyError: the state was saved for other parameters or another optimizer, and nothing is
-                changed
+            KeyError: the state was saved for different parameters or a different optimizer.
+                Nothing is changed
         """
         if not hasattr(saved, "items"):
             raise TypeError(
@@ -223,7 +223,7 @@ class Optimizer:
         """Return the names in the state of a parameter, or None if they are unknown.
 
         Args:
-            group   options of its group
+            group   options of the parameter's group
         """
         return None
 
@@ -243,7 +243,7 @@ class Optimizer:
 
 
 def list_parameters(name, params):
-    """Return the parameters as a list. Raises TypeError for a model or a single Tensor."""
+    """Return the parameters as a list, or raise TypeError for a model or a single Tensor."""
     if hasattr(params, "parameters") or callable(params):
         raise TypeError(
             f"{name}: expected a list of Tensors, got a {type(params).__name__}. Write "
@@ -264,7 +264,7 @@ def _check_options(name, group):
 
 
 def _there(name, group, option):
-    """Return the option of a group, or 0 if the optimizer lacks it. Raises TypeError for None."""
+    """Return the option of a group, or 0 if it is missing. None raises TypeError."""
     value = group.get(option, 0)
     if value is None:
         raise TypeError(f"{name}: {option} must be a number, got None")
@@ -272,7 +272,7 @@ def _there(name, group, option):
 
 
 def _option(old, value):
-    """Convert a saved option: a switch, a number, or a pair of numbers."""
+    """Return a saved option as a bool, a number or a pair of numbers."""
     value = value.tolist()
     if isinstance(value, list):
         return tuple(value)

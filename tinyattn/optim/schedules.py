@@ -10,15 +10,15 @@ from tinyattn.optim.optimizer import Optimizer
 class Schedule:
     """The base class of learning-rate schedules, which set the rate at every `step()`.
 
-    The schedule starts at step 0. A subclass defines `factor(step)`, the learning rate as a
-    multiple of the optimizer's own. To continue from a checkpoint, make the schedule first, and
-    then write `schedule.step_count = load_checkpoint(...)`.
+    The schedule starts at step 0. A subclass defines `factor(step)`, by which the learning rate of
+    the optimizer is multiplied. To continue from a checkpoint, make the schedule first, and then
+    write `schedule.step_count = load_checkpoint(...)`.
 
-    Each group keeps the optimizer's own rate as "initial_lr", so a second schedule, which replaces
-    the first one, starts from the same rate. `optimizer.lr = ...` sets both rates.
+    Each group keeps the original rate of the optimizer as "initial_lr", so if a second schedule
+    replaces the first one, it starts from the same rate. `optimizer.lr = ...` sets both rates.
 
     Args:
-        optimizer   the optimizer whose rate is set
+        optimizer   optimizer that gets the learning rate
 
     Raises:
         TypeError: `optimizer` is not an optimizer
@@ -40,7 +40,7 @@ class Schedule:
         self.step()
 
     def factor(self, step):
-        """Return the learning rate at `step` as a multiple of the optimizer's own."""
+        """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
         raise NotImplementedError
 
     def step(self):
@@ -50,15 +50,17 @@ class Schedule:
             group["lr"] = self.rate(group["initial_lr"], self.step_count)
 
     def rate(self, lr, step):
-        """Return the learning rate at `step` of a group whose own rate is `lr`."""
+        """Return the learning rate at `step` of a group whose original rate is `lr`."""
         return lr * self.factor(step)
 
 
 class WarmupLR(Schedule):
-    """A rate that grows linearly to the optimizer's own over `warmup` steps, then stays constant.
+    """A learning rate that grows linearly to the optimizer's rate in `warmup` steps.
+
+    After these steps, the rate is constant.
 
     Args:
-        optimizer   the optimizer whose rate is set
+        optimizer   optimizer that gets the learning rate
         warmup      number of steps, at least 1
     """
 
@@ -68,15 +70,17 @@ class WarmupLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the learning rate at `step` as a multiple of the optimizer's own."""
+        """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
         return min(1.0, (step + 1) / self.warmup)
 
 
 class CosineLR(Schedule):
-    """A rate that falls along half a cosine, η = η_min + (η₀ - η_min)(1 + cos(π t / T_max)) / 2.
+    """A learning rate that falls along half a cosine from η₀ to η_min.
+
+        η = η_min + (η₀ - η_min)(1 + cos(π t / T_max)) / 2
 
     Args:
-        optimizer   the optimizer whose rate is set
+        optimizer   optimizer that gets the learning rate
         T_max       number of steps after which η is η_min
         eta_min     η_min, the smallest learning rate
 
@@ -90,20 +94,20 @@ class CosineLR(Schedule):
         super().__init__(optimizer)
 
     def rate(self, lr, step):
-        """Return the rate at `step` of a group whose own rate is `lr`."""
+        """Return the learning rate at `step` of a group whose original rate is `lr`."""
         wave = (1 + math.cos(math.pi * step / self.T_max)) / 2
         return self.eta_min + (lr - self.eta_min) * wave
 
 
 class WarmupCosineLR(Schedule):
-    """A rate that grows linearly over `warmup` steps, and then falls along half a cosine.
+    """A learning rate that grows linearly for `warmup` steps and then falls along half a cosine.
 
         η = η₀ (t + 1) / warmup                                           for t < warmup
         η = η_min + (η₀ - η_min)(1 + cos(π (t - warmup) / (T_max - warmup))) / 2      up to T_max
 
     Args:
-        optimizer   the optimizer whose rate is set
-        warmup      number of steps of growth
+        optimizer   optimizer that gets the learning rate
+        warmup      number of steps in which the rate grows
         T_max       total number of steps, after which η stays at η_min
         eta_min     η_min, the smallest learning rate
 
@@ -118,7 +122,7 @@ class WarmupCosineLR(Schedule):
         super().__init__(optimizer)
 
     def rate(self, lr, step):
-        """Return the rate at `step` of a group whose own rate is `lr`."""
+        """Return the learning rate at `step` of a group whose original rate is `lr`."""
         if step < self.warmup:
             return lr * (step + 1) / self.warmup
         share = min(1.0, (step - self.warmup) / (self.T_max - self.warmup))
@@ -126,14 +130,14 @@ class WarmupCosineLR(Schedule):
 
 
 class NoamLR(Schedule):
-    """The rate of the first transformer, η = η₀ d_model^-½ min(t^-½, t · warmup^-3/2).
+    """The learning rate of the first transformer, η = η₀ d_model^-½ min(t^-½, t · warmup^-3/2).
 
-    Here t counts from 1. The rate grows linearly and then falls as 1/√t.
+    Here t counts from 1. The rate grows linearly and then falls in proportion to 1/√t.
 
     Args:
-        optimizer   the optimizer whose rate is set
+        optimizer   optimizer that gets the learning rate
         d_model     number of features of the model
-        warmup      number of steps of growth
+        warmup      number of steps in which the rate grows
 
     Source: Vaswani et al. 2017, section 5.3, where η₀ = 1.
     """
@@ -144,16 +148,18 @@ class NoamLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the learning rate at `step` as a multiple of the optimizer's own."""
+        """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
         t = step + 1
         return self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
 
 
 class StepLR(Schedule):
-    """A rate that is multiplied by gamma after every `step_size` steps, η = η₀ γ^⌊t / step_size⌋.
+    """A learning rate that is multiplied by γ after every `step_size` steps.
+
+        η = η₀ γ^⌊t / step_size⌋
 
     Args:
-        optimizer   the optimizer whose rate is set
+        optimizer   optimizer that gets the learning rate
         step_size   number of steps between two changes
         gamma       factor γ > 0 after every `step_size` steps
     """
@@ -165,16 +171,16 @@ class StepLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the learning rate at `step` as a multiple of the optimizer's own."""
+        """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
         return self.gamma ** (step // self.step_size)
 
 
 class LambdaLR(Schedule):
-    """A rate that is a function of the step, η = η₀ f(t).
+    """A learning rate that is multiplied by a function of the step, η = η₀ f(t).
 
     Args:
-        optimizer   the optimizer whose rate is set
-        lr_lambda   f, a function of t = 0, 1, 2, …
+        optimizer   optimizer that gets the learning rate
+        lr_lambda   f, a function of the step t = 0, 1, 2, …
     """
 
     def __init__(self, optimizer, lr_lambda):
@@ -187,5 +193,5 @@ class LambdaLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the learning rate at `step` as a multiple of the optimizer's own."""
+        """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
         return self.lr_lambda(step)
