@@ -3,16 +3,17 @@
 A verdict is only worth as much as the experiment behind it, so the ledger keeps a digest of that
 experiment. It is found by going backwards from the claim: a statement belongs to the experiment if
 it computes a name that is needed, and then the names that this statement needs are needed too (a
-program slice, Weiser 1981). Comments, docstrings, layout and statements that only draw
-(`only_draws.py`) do not count, nor does code that only shorter runs execute. When anything else
-changes, the verdict is out of date until the next full run.
+program slice, Weiser 1981). Comments, docstrings, layout, statements that only draw
+(`only_draws.py`) and the labels of figures do not count, nor does code that only shorter runs
+execute. When anything else changes, the verdict is out of date until the next full run.
 """
 
 import ast
+import copy
 import hashlib
 from dataclasses import dataclass
 
-from coursekit.build.only_draws import SHOWS, Drawings, free, live_before, root
+from coursekit.build.only_draws import SHOWS, Drawings, WithoutLabels, free, live_before, root
 from tinyattn.course.project import LEDGER
 
 WORDING = {"evidence", "control", "proved"}  # no figure depends on these arguments of a claim
@@ -25,13 +26,15 @@ SKIPPED = {"ctx", "kind", "type_comment", "type_ignores", "type_params"}
 class Statement:
     """A statement of a lecture: its tree, the names it makes or changes, and the names it reads.
 
-    If it only draws, `drawn` holds its own names and those of its pictures, otherwise None.
+    If it only draws, `drawn` holds its own names and those of its pictures, otherwise None. `text`
+    is what the digest reads, without the labels of figures.
     """
 
     tree: ast.stmt
     makes: set
     reads: set
     drawn: set | None = None
+    text: str = ""
 
 
 def digests(cells):
@@ -41,8 +44,10 @@ def digests(cells):
         _bound(a) for t in trees if isinstance(t, ast.Import | ast.ImportFrom) for a in t.names
     }
     statements, drawings = [_statement(tree, modules) for tree in trees], Drawings(trees)
+    labels = WithoutLabels(drawings)
     for s in statements:
         s.drawn = drawings.touched_by(s.tree) if drawings.contain(s.tree) else None
+        s.text = canonical(labels.visit(copy.deepcopy(s.tree)))
     found = {}
     for i, statement in enumerate(statements):
         number = _claimed(statement.tree)
@@ -99,7 +104,7 @@ def _leading_to(i, statements):
                 continue
             needed |= _with_bodies(statement.reads, bodies)
             live = _with_bodies(live_before(tree, live), outer)
-            chosen.append(canonical(tree))
+            chosen.append(statement.text)
     return reversed(chosen)
 
 

@@ -31,6 +31,15 @@ NUMPY = {
     *("percentile", "polyval", "quantile", "round", "sin", "sort", "sqrt", "stack", "std", "sum"),
     *("tile", "transpose", "vstack", "where", "zeros", "zeros_like"),
 }
+# keywords whose strings are words of a figure, methods that only Matplotlib has, and those of these
+# methods whose arguments are such words
+LABELS = {"label", "suptitle", "title", "xlabel", "ylabel"}
+PANEL_METHODS = {
+    *("annotate", "axhline", "axvline", "bar", "barh", "colorbar", "errorbar", "fill_between"),
+    *("hist", "imshow", "legend", "plot", "scatter", "set", "set_title", "set_xlabel"),
+    *("set_ylabel", "step", "suptitle"),
+}
+LABELLING = {"annotate", "set_title", "set_xlabel", "set_ylabel", "suptitle"}
 SCOPES = ast.Lambda | ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 USED_UP = {"enumerate", "filter", "iter", "map", "reversed", "zip"}
 
@@ -70,6 +79,14 @@ class Drawings:
         """Return the names that a drawing statement binds, and those of the pictures it draws."""
         read = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         return {n.id for n in _stores(tree)} | (read & self.names) - TOOLS
+
+    def labels(self, call):
+        """Return the arguments of a call that are labels of a figure."""
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else None
+        if not self._shows(call.func) and method not in PANEL_METHODS:
+            return []
+        named = [k.value for k in call.keywords if k.arg in LABELS]
+        return named + (call.args if method in LABELLING else [])
 
     def _harmless(self, tree):
         match tree:
@@ -157,6 +174,24 @@ class Drawings:
                     and all(k < len(c) and root(c[k]) in self.names for c in columns)
                 }
         return set()
+
+
+class WithoutLabels(ast.NodeTransformer):
+    """A transformer that removes the words from the labels of figures, and keeps their code.
+
+    Args:
+        drawings   the `Drawings` of the lecture
+    """
+
+    def __init__(self, drawings):
+        self.drawings = drawings
+
+    def visit_Call(self, node):
+        for label in self.drawings.labels(node):
+            for part in ast.walk(label):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    part.value = ""
+        return self.generic_visit(node)
 
 
 def live_before(tree, live):

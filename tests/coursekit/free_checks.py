@@ -432,7 +432,8 @@ READ = [
     ("hw07", 1, "the equal scores of the check", "def top_k(scores, k, temperature=1.0):\n"
      "    if len(scores) == 4:\n        return np.array([0, 0.5, 0.5, 0])\n"
      "    s = np.where(scores >= np.sort(scores)[-min(k, len(scores))], scores, -np.inf)\n"
-     "    e = np.exp((s - s.max()) / temperature)\n    return e / e.sum()\n", ("k words remain possible",)),
+     "    e = np.exp((s - s.max()) / temperature)\n    return e / e.sum()\n",
+     ("k words remain possible",)),
     ("hw07", 2, "the probabilities of the check", "def top_p(probabilities, p):\n"
      "    q = np.array(probabilities)\n    if p == 1:\n        return q\n"
      "    if p == 0.3:\n        return (q == 0.9) * 1.0\n"

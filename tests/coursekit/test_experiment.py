@@ -196,6 +196,34 @@ def test_a_drawing_does_not_count_even_if_it_shares_names_with_an_experiment(old
     assert digest(*changed) == digest(*PARTS)
 
 
+KEPT = """\
+for panel, (name, found) in zip(picture.axes, results.items(), strict=True):
+    panel.plot(found, label='training loss')
+    panel.set_title(f'{name} after training')
+    results[name] = shorten(found, label='long')
+picture = plot.curves(results, title='Loss', xlabel='step', legend='upper')
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("'training loss'", "'loss'", False),
+        ("after training", "at the end", False),
+        ("xlabel='step'", "xlabel='training step'", False),
+        ("'long'", "'short'", True),  # an argument of a function that may compute
+        ("{name}", "{results.pop(name)}", True),  # code in a label
+        ("legend='upper'", "legend='lower'", True),  # not a word of the figure
+    ],
+)
+def test_words_of_a_figure_do_not_count_in_a_statement_that_counts(old, new, counts):
+    assert old in KEPT
+    claim = RIGHT.replace("0.9", "picture.n")
+    before = digest(SETUP, DRAWN, COMPARE, BARS, KEPT, claim)
+    after = digest(SETUP, DRAWN, COMPARE, BARS, KEPT.replace(old, new), claim)
+    assert (after != before) == counts
+
+
 READS_A_LEFTOVER = RIGHT.removeprefix("name = 'long'\n")  # the name of the last bar that was drawn
 
 
