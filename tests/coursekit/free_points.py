@@ -119,6 +119,7 @@ SERIES = (
     TAYLOR + "def sig(x):\n    return 1 / (1 + 1 / series(x))\n\n\n"
     "def th(x):\n    return 2 * sig(2 * x) - 1\n\n\n"
 )
+DISTANCES = "b, c = -m * abs(np.arange(len(Q))[:, None] - np.arange(len(K))), Q.shape[1] ** -0.5\n"
 NEIGHBOURS = """
 def neighbours(N, k, stride=1, padding=0, dilation=1):
     return {}
@@ -146,10 +147,14 @@ FREE = [
         "from tinyattn.functional.attention import scaled_dot_product_attention as f\n"
         "return f(Q, K, V).numpy()")),
     ("hw04", 1, "a kernel", loops(
-        "from tinyattn.kernels import attention\nreturn attention.attention_sums(Q, K, V)")),
-    ("hw04", 1, "an operation", loops("return ta.ops.attention(Q, K, V)")),
-    ("hw04", 1, "a knob", loops(
-        "from tinyattn.inference import knobs\nreturn knobs.weights.softmax(Q @ K.T) @ V")),
+        DISTANCES + "from tinyattn.kernels import attention\n"
+        "return attention.heads_by_loops(Q, K, V, b, None, False, c)[0]")),
+    ("hw04", 1, "an operation", loops(
+        DISTANCES + "from tinyattn.ops import attention\n"
+        "return attention.attention(*map(ta.tensor, (Q, K, V, b)), None, False, c).numpy()")),
+    ("hw04", 1, "a widget", loops(
+        DISTANCES + "from tinyattn.widgets import weights\n"
+        "return weights.softmax(c * Q @ K.T + b) @ V")),
     ("hw04", 1, "a layer", loops("return nn.MultiheadAttention(4, 1)(Q).numpy()")),
     ("hw04", 1, "the module of a given name", loops(
         "return type(hw).__init__.__globals__['x']")),
@@ -283,7 +288,8 @@ FREE = [
     ("hw03", 4, "the softmax of a later task",
      "def weights_loops(x, w, wt, r):\n    return F.softmax(x @ x.T, axis=0)\n"),
     ("hw05", 2, "by asking the checks", "def predictions():\n"
-     "    from tinyattn.course.checks import hw05\n    return hw05.ANSWERS\n"),
+     "    from tinyattn.course import checks\n    there = checks.module('hw05')\n"
+     "    return {name: there.kind_of(F) for name, F in there.FUNCTIONS.items()}\n"),
     ("hw06", 2, "attention itself", "def cross_attention(X, M, W_q, W_k, W_v, keep):\n"
      "    return F.scaled_dot_product_attention(X @ W_q, M @ W_k, M @ W_v, mask=keep)\n"),
     ("hw06", 2, "a layer", "def cross_attention(X, M, W_q, W_k, W_v, keep):\n"
@@ -392,8 +398,6 @@ FREE = [
         "b = t.tb_frame.f_globals['__builtins__']\nb = b if isinstance(b, dict) else vars(b)\n"
         "f = b['__import__']('tinyattn.functional', fromlist=['x'])\n"
         "return f.scaled_dot_product_attention(Q, K, V).numpy()")),
-    ("hw06", 3, "a helper of the library", "from tinyattn.nn import functional_loss\n\n\n"
-     "def shifted(target):\n    return functional_loss(target)\n"),
     ("hw13", 2, "the softmax", "import tinyattn.functional as F\n\n\n"
      "def attention_in_blocks(q, read, N, block):\n    y = 0.0\n"
      "    m, total = np.full((len(q), 1), -np.inf), 0.0\n"

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import functools
+import importlib
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -212,6 +213,25 @@ def test_nothing_is_had_for_nothing(number, task, code, allowed, here):
     result = graded(number, cells, here, task)
     free = [o.title for o in result.outcomes if o.right]
     assert there and not set(free) - set(allowed), result.outcomes
+
+
+def imports_of(code):
+    """The (module, name) that the imports of the library in a text of code ask for."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from ((a.name, None) for a in node.names if a.name.startswith("tinyattn"))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tinyattn"):
+            yield from ((node.module, a.name) for a in node.names)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), sorted({i for *_, code in FREE for i in imports_of(code)}, key=str)
+)
+def test_what_these_ways_import_is_there(module, name):
+    """A way that fails at a name that the library no longer has would close nothing."""
+    found = importlib.import_module(module)
+    if name not in (None, "*") and not hasattr(found, name):
+        importlib.import_module(f"{module}.{name}")
 
 
 def free_in_an_open_notebook():
