@@ -1,6 +1,8 @@
 """The tools of the course, which turn its texts into notebooks, slides and a web site.
 
     cli.py     the command `tinyattn`
+    make.py    `tinyattn build`: all that is made from the texts
+    bundle.py  `tinyattn bundle`: what a lecturer gives to the class
     build/     texts to notebooks, full runs of the claims, the pages made from all lectures
     deck/      a notebook to slides: the renderer, its template, style and scripts
     drawing/   the language in which the lectures draw networks

@@ -416,7 +416,7 @@ def slides(options):
 def build(options):
     if options.full:
         os.environ["TINYATTN_FULL"] = "1"
-    from coursekit.build import make
+    from coursekit import make
     from tinyattn.course import project
 
     root = project.find_checkout()
@@ -447,7 +447,7 @@ def site(options):
 
 
 def bundle(options):
-    from coursekit.build import bundle as bundling
+    from coursekit import bundle as bundling
     from tinyattn.course import project
 
     root = project.find_checkout()

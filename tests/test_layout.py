@@ -1,4 +1,4 @@
-"""The floors of the package: a file imports from the floors below its own, never from above."""
+"""The floors of both packages: a file imports from the floors below its own, never from above."""
 
 import ast
 import re
@@ -36,6 +36,19 @@ FLOORS = {
     "course": 7,
     "doctor": 8,
 }
+# the same for coursekit
+WORKSHOP_FLOORS = {
+    "build": 0,
+    "drawing": 0,
+    "pytest_plugin": 0,
+    "deck": 1,
+    "grade": 2,
+    "student": 3,
+    "site": 4,
+    "make": 4,
+    "bundle": 4,
+    "cli": 5,
+}
 # on one floor only these look at each other: (who, at whom)
 SIBLINGS = {
     ("training", "data"),
@@ -48,10 +61,9 @@ SIBLINGS = {
 # who may use which package of others, NumPy apart; a folder inside of a place has its own line
 PACKAGES = {
     "kernels/machine": {"numba", "llvmlite"},
-    "plot": {"matplotlib", "PIL", "mpl_toolkits", "cycler", "IPython", "matplotlib_inline"},
+    "plot": {"matplotlib", "PIL", "mpl_toolkits", "cycler", "matplotlib_inline"},
     "progress": {"IPython"},
-    "warm": {"numba"},
-    "doctor": {"numba", "llvmlite", "threadpoolctl"},
+    "doctor": {"llvmlite", "threadpoolctl"},
     "course/two_processes": {"mpi4py"},
 }
 # of these folders beside the package the table of CONTRIBUTING.md names the inner ones too
@@ -166,11 +178,64 @@ def test_the_check_sees(source, module, rule):
         ("import tinyattn as ta", "tinyattn.course.claims"),
         ("import json, numpy as np", "tinyattn.io"),
         ("from llvmlite import ir", "tinyattn.kernels.machine.llvm"),
-        ("if TYPE_CHECKING:\n    from tinyattn.ops.methods import X", "tinyattn.engine.autograd"),
+        ("if TYPE_CHECKING:\n    from tinyattn.ops.index import X", "tinyattn.engine.autograd"),
     ],
 )
 def test_the_check_allows(source, module):
     assert broken_rules(source, module) == []
+
+
+def used_siblings_and_packages():
+    """The (who, at whom) of one floor and the (who, package) that the files really import."""
+    siblings, packages = set(), set()
+    for path in files():
+        module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        unit, inner = module.split(".")[1], "/".join(module.split(".")[1:3])
+        for _, imported, names in imports(path.read_text(encoding="utf-8"), module):
+            packages |= {(place, imported.split(".")[0]) for place in (unit, inner)}
+            if imported.split(".")[0] == "tinyattn":
+                siblings |= {(unit, target) for target in targets(imported, names)}
+    return siblings, packages
+
+
+def test_every_exception_is_needed():
+    siblings, packages = used_siblings_and_packages()
+    assert SIBLINGS - siblings == set()
+    assert {(who, what) for who, all_ in PACKAGES.items() for what in all_} - packages == set()
+
+
+def upward_in_the_workshop(source, module):
+    """What one file of coursekit imports from its own floor or from above, as (line, rule)."""
+    unit = module.split(".")[1]
+    for line, imported, names in imports(source, module):
+        parts = imported.split(".")
+        for target in parts[1:2] or names if parts[0] == "coursekit" else []:
+            if target != unit and WORKSHOP_FLOORS[target] >= WORKSHOP_FLOORS[unit]:
+                yield line, f"{unit} imports {target}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(p for p in WORKSHOP.rglob("*.py") if p != WORKSHOP / "__init__.py"),
+    ids=lambda path: path.relative_to(WORKSHOP).as_posix(),
+)
+def test_a_file_of_the_workshop_imports_from_below_only(path):
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    assert list(upward_in_the_workshop(path.read_text(encoding="utf-8"), module)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "module", "rules"),
+    [
+        ("from coursekit.deck import render", "coursekit.build.text", ["build imports deck"]),
+        ("from coursekit import grade", "coursekit.deck.render", ["deck imports grade"]),
+        ("def f():\n    import coursekit.cli", "coursekit.site.build", ["site imports cli"]),
+        ("from coursekit.build import text", "coursekit.deck.render", []),
+        ("from coursekit.build import text", "coursekit.build.pages", []),
+    ],
+)
+def test_an_import_upward_in_the_workshop_is_seen(source, module, rules):
+    assert [rule for _, rule in upward_in_the_workshop(source, module)] == rules
 
 
 def module_files():

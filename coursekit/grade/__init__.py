@@ -1,5 +1,6 @@
-"""Grade submitted homework: `tinyattn grade`.
+"""Grade submitted homework: `tinyattn grade`. Read `grading.py` first.
 
-`handed_in` reads the notebooks, `sandbox` isolates the students' code, `marking` asks it questions
-and judges the answers, and `pages` writes the results.
+`grading` grades all submissions. `handed_in` reads the notebooks, `sandbox` isolates the students'
+code, `marking` asks the code of one submission questions and judges its answers, and `pages` writes
+the results.
 """

@@ -8,7 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from coursekit.build import homework, index, lint, make, notebooks, pages, text, tidy, views
+from coursekit import make
+from coursekit.build import homework, index, lint, notebooks, pages, text, tidy, views
 from coursekit.deck import render
 from tests import ROOT
 from tests.coursekit import browser

@@ -10,8 +10,7 @@ import zipfile
 
 import pytest
 
-from coursekit import cli
-from coursekit.build import bundle
+from coursekit import bundle, cli
 from coursekit.grade.plan import plan_of
 from tests import ROOT
 from tests.coursekit.handed_in import Class, notebook, solved

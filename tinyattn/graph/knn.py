@@ -136,11 +136,11 @@ def knn_edges(x, k, batch):
     Raises:
         ValueError: as in `knn`, or batch is not in ascending order
     """
-    x, batch, k = to_array(x), np.asarray(to_array(batch)), _count("neighbours", k)
+    x, batch, k = to_array(x), np.asarray(to_array(batch)), _count("knn_edges", k)
     N = len(x)
     if batch.shape != (N,) or np.any(batch[1:] < batch[:-1]):
         raise ValueError(
-            f"neighbours: batch must be {N} whole numbers in ascending order, the cloud of each "
+            f"knn_edges: batch must be {N} whole numbers in ascending order, the cloud of each "
             "point"
         )
     _, start, size = np.unique(batch, return_index=True, return_counts=True)
