@@ -508,10 +508,10 @@ const wait = setInterval(() => {
 </script></body>"""
 
 
-@pytest.mark.parametrize("what", ["trace", "walk", "knob"])
+@pytest.mark.parametrize("what", ["trace", "walk", "widget"])
 def test_the_notebook_around_stays_in_its_place(what, tmp_path):
     """No step scrolls it, a slider leaves PageDown alone, and Escape gives the keys back."""
-    if what == "knob":
+    if what == "widget":
         shown = widgets.temperature([1.0, 2.0])
     else:
         shown = examples.perceptron()
@@ -523,7 +523,7 @@ def test_the_notebook_around_stays_in_its_place(what, tmp_path):
     (*scrolled, high), left_alone, told, focused = json.loads(html.unescape(found))
     assert scrolled == [0, 0] and told == focused == 1
     assert left_alone or what == "walk"  # which hides the slider
-    assert high == (560 if what == "knob" else 720)
+    assert high == (560 if what == "widget" else 720)
 
 
 def test_where_the_frame_is_taken_out_a_sentence_is_left(tmp_path):
