@@ -1,4 +1,8 @@
-"""Write the reference, one page for each public name, from the docstrings."""
+"""Write the reference, one page for each public name, from the docstrings.
+
+Sphinx's autodoc would show the docstring alone. A page here also shows the implementations side by
+side, an example with what it prints, and the slides that use the name.
+"""
 
 import inspect
 import re
