@@ -123,13 +123,13 @@ def attention(q, k, v, bias, mask, causal, scale):
 
 
 def attention_backward(
-    g, y, saved, q, k, v, bias, mask, causal, scale, bias_wanted=True, into=None
+    g, y, residuals, q, k, v, bias, mask, causal, scale, needs_bias=True, into=None
 ):
     """Return dq, dk, dv and dbias (None if not needed), with all leading axes broadcast.
 
     into: arrays for dq, dk, dv, which are allocated otherwise.
     """
-    highest, norm, x = saved
+    highest, norm, x = residuals
     lead, (T, S, D, E) = y.shape[:-2], x.sizes
     N = math.prod(lead)
     parts = max(1, min(-(-T // QUERIES), -(-MIN_TASKS // max(N, 1))))
@@ -141,7 +141,7 @@ def attention_backward(
         )
     else:
         dk, dv = dk[None], dv[None]
-    rows, columns = ((1, 1) + bias.shape)[-2:] if bias_wanted else (0, 0)
+    rows, columns = ((1, 1) + bias.shape)[-2:] if needs_bias else (0, 0)
     # each number is written exactly once
     every = rows > 1 and columns > 1 and S > 0 and mask is None and not causal
     make = np.empty if every else np.zeros
@@ -155,7 +155,7 @@ def attention_backward(
     dk, dv, db = (z[0] if len(z) == 1 else z.sum(axis=0) for z in (dk, dv, db))
     if into and parts > 1:
         into[1][...], into[2][...] = dk, dv
-    return dq, dk, dv, db if bias_wanted else None
+    return dq, dk, dv, db if needs_bias else None
 
 
 @jit

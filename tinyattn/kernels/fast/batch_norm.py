@@ -111,14 +111,14 @@ def batch_norm(x, weight, bias, mean, var, eps):
     return y, (mean, scale, factor)
 
 
-def batch_norm_backward(g, saved, x, own):
+def batch_norm_backward(g, residuals, x, own):
     """Return dx, dweight and dbias. If `own`, mean and variance were computed from x.
 
     With z = (x - mean) · scale, dx = factor (g - mean(g) - z mean(g z)) if `own`, and otherwise
     factor g.
     """
     N, C = x.shape
-    mean, scale, factor = saved
+    mean, scale, factor = residuals
     straight, along = np.zeros((2, min(REDUCTION_PARTS, N), C), x.dtype)
     arrays = ravel(g), ravel(x), mean
     sums = straight.reshape(-1), along.reshape(-1)

@@ -681,16 +681,16 @@ def sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
     return row, (prev, kept)
 
 
-def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse):
+def sequence_gradients(kind, g, residuals, needs_x, x, w_ih, w_hh, lengths, reverse):
     """Return dx (None if not needed), dh0, dc0, dW_ih, dW_hh, db_ih, db_hh."""
     n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
     P, H, D = n.P, n.H, n.D
-    prev, kept = saved
+    prev, kept = residuals
     gy, dh, dc = parts_of(ravel(g), x, H, states)
     dh, dc = dh.copy(), dc.copy()
     full = lengths.size == 0 or lengths.min() == n.T
     empty = np.empty if full else np.zeros
-    dx = empty((n.B, n.T, n.L) if wanted_x else 0, x.dtype)
+    dx = empty((n.B, n.T, n.L) if needs_x else 0, x.dtype)
     dgates = empty(n.B * n.T * row_of_gradients(n, width(x)), x.dtype)
     ih = pack_straight(ravel(w_ih), G, H, D, P, n.L)
     hh = pack_straight(ravel(w_hh), G, H, H, P, P)
@@ -717,7 +717,7 @@ def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse
     parallel_for(weight_gradients, parts, *arrays, serial=is_small(n))
     db_hh = db[[0, 1, 3]] if kind == GRU else db
     return (
-        dx[..., :D] if wanted_x else None,
+        dx[..., :D] if needs_x else None,
         dh,
         dc,
         dw_ih[:, :H, :D].reshape(-1, D),

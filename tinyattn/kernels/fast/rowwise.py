@@ -152,9 +152,9 @@ def cross_entropy(x, ids):
     return losses, (tops, shifts, ids)
 
 
-def cross_entropy_backward(g, saved, x):
+def cross_entropy_backward(g, residuals, x):
     """Return the gradient of x."""
-    tops, shifts, ids = saved
+    tops, shifts, ids = residuals
     dx = empty_pooled(x.shape, x.dtype)
     arrays = dx.reshape(-1), ravel(g), tops, shifts, ravel(x), ids
     parallel_rows(cross_entropy_rows_backward, len(x), x.size, *arrays, x.shape[1])
@@ -201,14 +201,14 @@ def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, s
 
 
 @jit
-def norm_rows_backward(dx, dw, db, g, x, saved, C, N, centred, team, start, stop):
+def norm_rows_backward(dx, dw, db, g, x, residuals, C, N, centred, team, start, stop):
     """Compute dx = scale (gz - mean(gz) - z mean(gz z)), z = (x - mean) · scale, gz = g · weight.
 
     An item is a part of the rows. dw = Σ g z and db = Σ g have a row for each part.
     """
     if fork_join(team, start, stop):
         return
-    means, scales, weight = saved
+    means, scales, weight = residuals
     W, columns, parts = width(x), x.dtype.type(C), dw.size // max(C, 1)
     for part in range(start, stop):
         own, own_end = part * C, (part + 1) * C
@@ -248,7 +248,7 @@ def norm(x, weight, bias, eps, centred):
     return y, (means, scales, weight)
 
 
-def norm_backward(g, saved, x, centred):
+def norm_backward(g, residuals, x, centred):
     """Return dx, dweight, dbias."""
     C = x.shape[-1]
     N = x.size // C
@@ -257,7 +257,7 @@ def norm_backward(g, saved, x, centred):
     sums = np.zeros((2, parts, C), x.dtype)
     dw, db = sums.reshape(2, -1)
     arrays = dx.reshape(-1), dw, db, ravel(g), ravel(x)
-    parallel_rows(norm_rows_backward, parts, x.size, *arrays, saved, C, N, centred)
+    parallel_rows(norm_rows_backward, parts, x.size, *arrays, residuals, C, N, centred)
     return dx, *sums.sum(axis=1)
 
 

@@ -143,10 +143,10 @@ def reduce(values, ids, n, kind):
     return y, (order, starts)
 
 
-def reduce_backward(g, y, saved, values, kind):
+def reduce_backward(g, y, residuals, values, kind):
     """Return the gradient of `reduce` with respect to values."""
     dx = empty_pooled(values.shape, values.dtype)
-    (order, starts), C = saved, math.prod(values.shape[1:])
+    (order, starts), C = residuals, math.prod(values.shape[1:])
     where = order, starts, C
     n, out, g = len(starts) - 1, dx.reshape(-1), ravel(g)
     if kind == PROD:
@@ -254,12 +254,12 @@ def softmax(values, ids, n):
     return y, (order, starts)
 
 
-def softmax_backward(g, y, saved):
+def softmax_backward(g, y, residuals):
     """Return the gradient of `softmax`, from its result y."""
     C = math.prod(y.shape[1:])
     if C <= NARROW:
-        return segment_softmax.softmax_backward(g, y, *saved)
-    dx, (order, starts) = empty_pooled(y.shape, y.dtype), saved
+        return segment_softmax.softmax_backward(g, y, *residuals)
+    dx, (order, starts) = empty_pooled(y.shape, y.dtype), residuals
     arrays = dx.reshape(-1), ravel(g), ravel(y), order, starts, C, use_nontemporal(dx, C)
     parallel_rows(softmax_segments_backward, len(starts) - 1, y.size, *arrays)
     return dx
