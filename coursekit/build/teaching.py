@@ -32,8 +32,8 @@ def lacks(document, cells, tasks):
 def page_lacks(text, tasks):
     """Return the missing parts of a page for the lecturer, one line each."""
     parts = dict(re.findall(r"^## (.+)\n((?:(?!^## ).*\n?)*)", text, re.MULTILINE))
-    if not re.match(r"# Teaching lecture \d\d: .+\n\n\S", text) or "short way" not in text:
-        yield "it must begin with '# Teaching lecture NN: ...' and say what the short way is"
+    if not re.match(r"# Teaching lecture \d\d: .+\n\n\S", text) or "short version" not in text:
+        yield "it must begin with '# Teaching lecture NN: ...' and say what the short version is"
     if tuple(parts) != PARTS:
         yield f"its parts are {', '.join(parts) or 'none'}; expected {', '.join(PARTS)}"
         return
@@ -60,7 +60,7 @@ def _plan(cells):
         yield from _silent(cells)
         return
     for name, found, (least, most) in zip(
-        ("short way", "whole lecture"), minutes(cells), (SHORT, LONG), strict=True
+        ("short version", "whole lecture"), minutes(cells), (SHORT, LONG), strict=True
     ):
         if not least <= found <= most:
             yield f"the {name} takes {found} minutes, expected {least} to {most}"
