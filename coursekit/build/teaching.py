@@ -84,8 +84,8 @@ def _ending(cells):
 
 
 def _homework(text, tasks):
-    if not re.search(r"\d+ to \d+ minutes, `tinyattn check \d\d`", text):
-        yield "'Homework' does not say '30 to 60 minutes, `tinyattn check 04`', or how long it is"
+    if not re.search(r"\d+ to \d+ minutes, and `tinyattn check \d\d` checks it", text):
+        yield "'Homework' does not say '30 to 60 minutes, and `tinyattn check 04` checks it'"
     asked = re.search(r"^Open question (\d+[a-z]): \*(.+)\*$", text, re.MULTILINE)
     if not asked:
         yield "'Homework' has no line 'Open question 7b: *...*'"

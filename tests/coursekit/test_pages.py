@@ -109,7 +109,7 @@ def test_a_whole_page_lacks_nothing():
         (r"(?m)^- .*\n", "", "fewer than two points"),
         (r"(?m)^\| [\"E].*\n", "", "fewer than four rows"),
         (r"\*Answer\*: ", "", "two exercises"),
-        (r"\d+ to \d+ minutes", "an hour", "how long it is"),
+        (r"\d+ to \d+ minutes", "an hour", "30 to 60 minutes"),
         (r"Open question 7a", "A question", "no line 'Open question"),
         (r"Open question 7a", "Open question 9z", "has no question 9z"),
         (r"marks of 2", "marks", "table"),
