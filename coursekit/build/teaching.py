@@ -80,7 +80,7 @@ def _ending(cells):
     end = ending(cells)
     for heading, least in ((GOALS, 3), (WORDS, 5), (READ, 3)):
         if len(end.get(heading, [])) < least:
-            yield f"behind its last slide '### {heading}' has fewer than {least} lines"
+            yield f"after its last slide '### {heading}' has fewer than {least} lines"
 
 
 def _homework(text, tasks):
