@@ -161,7 +161,9 @@ def _add_slides(commands):
     )
     command.add_argument("--no-open", action="store_true", help="only make the file")
     command.add_argument(
-        "--core", action="store_true", help="the short way, without the slides tagged 'optional'"
+        "--core",
+        action="store_true",
+        help="the short version, without the slides tagged 'optional'",
     )
     command.add_argument(
         "--handout", action="store_true", help="as PDF, some pages to a sheet with your notes"

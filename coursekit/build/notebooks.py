@@ -1,5 +1,6 @@
 """Turn the text of a lecture into its notebook: read, execute, clean, compare."""
 
+import ast
 import asyncio
 import atexit
 import base64
@@ -25,6 +26,7 @@ from coursekit.build.text import (
 from coursekit.build.views import fold, from_text, to_read
 from tinyattn.course.changes import BUILDING
 from tinyattn.course.claims import full
+from tinyattn.course.drawings import drawing, where
 from tinyattn.course.project import SHIPPED, CourseError, write_text
 from tinyattn.kernels.machine import first_use
 
@@ -63,7 +65,7 @@ def build_notebook(document, *, texts_only=False, on_slide=None):
 
 
 def keep_outputs(notebook, document):
-    """Copy the outputs of the existing notebook to the code cells.
+    """Copy the outputs of the existing notebook to the code cells, with the drawings of today.
 
     Raises CourseError if the code of a cell differs, because its output is then unknown.
     """
@@ -80,7 +82,28 @@ def keep_outputs(notebook, document):
             )
         cell["outputs"] = [from_dict(output) for output in old["outputs"]]
         cell["execution_count"] = old["execution_count"]
+        if svg := _drawing_of(cell, document.root):
+            for data in _drawn(cell["outputs"]):
+                data["image/svg+xml"] = svg
     fold(notebook.cells)
+
+
+def _drawing_of(cell, root):
+    """Return the SVG of the drawing or map that a cell shows at its end, or None."""
+    if not re.search(r"^course\.(drawing|where)\(", cell["source"], re.M):
+        return None
+    call = getattr(ast.parse(cell["source"]).body[-1], "value", None)
+    called = ast.unparse(call.func) if isinstance(call, ast.Call) else None
+    show = {"course.drawing": drawing, "course.where": where}.get(called)
+    if show is None:
+        return None
+    options = {option.arg: ast.literal_eval(option.value) for option in call.keywords}
+    return show(*map(ast.literal_eval, call.args), **options, root=root).svg
+
+
+def _drawn(outputs):
+    """Return the data of all outputs that are drawings."""
+    return [o["data"] for o in outputs if "image/svg+xml" in o.get("data", {})]
 
 
 def execute_notebook(notebook, document, *, on_slide=None):
@@ -256,7 +279,8 @@ def to_json(notebook):
 def differences(document):
     """Return the changes that a rebuild would make to the notebook, one line for each difference.
 
-    Sources, types, tags, speaker notes and names of the cells are compared, but not outputs.
+    Sources, types, tags, speaker notes and names of the cells are compared. Of the outputs, only
+    the drawings are compared, because every other output would have to be computed.
     """
     name = document.relative(document.notebook)
     try:
@@ -278,6 +302,12 @@ def differences(document):
             )
             if new is None or old is None or new["cell_type"] != old["cell_type"]:
                 break  # all later cells are shifted
+        elif new["cell_type"] == "code" and (svg := _drawing_of(new, document.root)):
+            if any("".join(data["image/svg+xml"]) != svg for data in _drawn(old["outputs"])):
+                changed.append(
+                    f"{name}: slide '{title}', cell {i + 1} shows a drawing that has changed; "
+                    f"run: tinyattn build --texts {document.number}"
+                )
     file = document.notebook.read_text(encoding="utf-8")
     if to_read(from_text(file)) != file:
         changed.append(

@@ -75,8 +75,9 @@ def glossary(cells):
     lines = [
         "# Glossary",
         "",
-        "The words of the course, each with the lecture that explains it. `tinyattn build` makes "
-        "this page from the lists at the lectures' ends: change them there.",
+        "This page explains the terms of the course, and each entry links to the lecture that "
+        "introduces the term. `tinyattn build` makes the page from the lists at the ends of the "
+        "lectures, so change an entry there.",
     ]
     letter = ""
     for name, meanings in sorted(terms.values(), key=lambda term: _sorted_as(term[0])):
@@ -108,8 +109,9 @@ def references(cells):
     lines = [
         "# References",
         "",
-        "The papers that the lectures name, and what each lecture names them for. `tinyattn build` "
-        "makes this page from the lists at the lectures' ends: change them there.",
+        "This page lists the papers that the lectures cite, and what each lecture cites them for. "
+        "`tinyattn build` makes the page from the lists at the ends of the lectures, so change an "
+        "entry there.",
         "",
     ]
     for link, (head, label, *uses) in sorted(papers.items(), key=lambda p: _sorted_as(p[1][0])):
@@ -146,7 +148,7 @@ def plan(root):
 
 
 def _rows_of_plan(cells):
-    rows = ["| | lecture | slides, short way | minutes, short way | slides | minutes |"]
+    rows = ["| | lecture | slides, short version | minutes, short version | slides | minutes |"]
     rows.append("|---|---|---|---|---|---|")
     for document, of_one in cells.items():
         parts = slides(of_one)

@@ -32,8 +32,8 @@ def lacks(document, cells, tasks):
 def page_lacks(text, tasks):
     """Return the missing parts of a page for the lecturer, one line each."""
     parts = dict(re.findall(r"^## (.+)\n((?:(?!^## ).*\n?)*)", text, re.MULTILINE))
-    if not re.match(r"# Teaching lecture \d\d: .+\n\n\S", text) or "short way" not in text:
-        yield "it must begin with '# Teaching lecture NN: ...' and say what the short way is"
+    if not re.match(r"# Teaching lecture \d\d: .+\n\n\S", text) or "short version" not in text:
+        yield "it must begin with '# Teaching lecture NN: ...' and say what the short version is"
     if tuple(parts) != PARTS:
         yield f"its parts are {', '.join(parts) or 'none'}; expected {', '.join(PARTS)}"
         return
@@ -60,7 +60,7 @@ def _plan(cells):
         yield from _silent(cells)
         return
     for name, found, (least, most) in zip(
-        ("short way", "whole lecture"), minutes(cells), (SHORT, LONG), strict=True
+        ("short version", "whole lecture"), minutes(cells), (SHORT, LONG), strict=True
     ):
         if not least <= found <= most:
             yield f"the {name} takes {found} minutes, expected {least} to {most}"
@@ -80,12 +80,12 @@ def _ending(cells):
     end = ending(cells)
     for heading, least in ((GOALS, 3), (WORDS, 5), (READ, 3)):
         if len(end.get(heading, [])) < least:
-            yield f"behind its last slide '### {heading}' has fewer than {least} lines"
+            yield f"after its last slide '### {heading}' has fewer than {least} lines"
 
 
 def _homework(text, tasks):
-    if not re.search(r"\d+ to \d+ minutes, `tinyattn check \d\d`", text):
-        yield "'Homework' does not say '30 to 60 minutes, `tinyattn check 04`', or how long it is"
+    if not re.search(r"\d+ to \d+ minutes, and `tinyattn check \d\d` checks it", text):
+        yield "'Homework' does not say '30 to 60 minutes, and `tinyattn check 04` checks it'"
     asked = re.search(r"^Open question (\d+[a-z]): \*(.+)\*$", text, re.MULTILINE)
     if not asked:
         yield "'Homework' has no line 'Open question 7b: *...*'"

@@ -28,11 +28,11 @@ from tinyattn.course.predictions import sealed
 from tinyattn.progress import MIME as PROGRESS
 
 NOT_SHOWN = (
-    "This is a drawing. JupyterLab does not show it, as this notebook is not trusted yet:\n"
-    "menu View, Activate Command Palette, Trust Notebook. Or run this cell and those before it.\n"
-    "In words:\n"
+    "Here is a drawing, which JupyterLab does not show until you trust this notebook. To do so,\n"
+    "choose Activate Command Palette in the View menu, and then Trust Notebook. Or run this cell\n"
+    "and the cells before it. This is what the drawing shows:\n"
 )
-MAP_NOT_SHOWN = "(A small map of the drawing stands here once the notebook is trusted.)"
+MAP_NOT_SHOWN = "(A small map of the drawing appears here when you trust this notebook.)"
 PREDICT = 'course.predict("")  # what do you expect? Write it between the quotes, then go on'
 
 

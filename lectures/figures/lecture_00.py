@@ -21,8 +21,8 @@ ROAD = {  # the colour of each road, and of its words
 STATIONS = (  # x, y, road, lines of the name, and whether they are above
     (66, 280, "engine", ("autograd", "engine"), False),
     (196, 160, "sequences", ("RNN, LSTM,", "GRU"), True),
-    (336, 160, "sequences", ("captions: first", "attention"), True),
-    (266, 400, "images", ("convolution", "to attention"), False),
+    (336, 160, "sequences", ("attention", "in RNNs"), True),
+    (266, 400, "images", ("from convolution", "to attention"), False),
     (476, 280, "sets", ("self-", "attention"), False),
     (656, 280, "sets", ("sets",), False),
     (616, 120, "sequences", ("encoder-", "decoder"), True),
@@ -41,7 +41,7 @@ ROUTES = {
     "graphs": ((4, 9), (9, 10), (10, 11), (11, 12), (12, 13)),
 }
 TOPICS = (
-    (266, 198, "sequences", "words in time"),
+    (266, 198, "sequences", "sequences"),
     (266, 356, "images", "images"),
     (756, 162, "sequences", "text"),
     (806, 394, "graphs", "graphs and points"),
@@ -52,9 +52,10 @@ def course_map():
     """The fourteen lectures, and the roads between them."""
     d = Drawing(
         "course_map",
-        "From lecture 00 one road leads through recurrent networks, another through convolution, "
-        "to self-attention in lecture 04. From there three roads lead on: through text, through "
-        "sets, and through graphs. All end at lecture 13, which counts the cost.",
+        "The map shows the fourteen lectures. Two roads lead from lecture 00 to self-attention in "
+        "lecture 04, one through recurrent networks and one through convolution. Three roads lead "
+        "on from there, through text, sets and graphs. All three end at lecture 13, which is about "
+        "kernels and cost.",
     )
     nodes = [
         d.node(x, y, f"{i:02d}", radius=25, part=f"lecture {i:02d}", size=TEXT)
@@ -80,9 +81,10 @@ def backward_graph():
     """y = (a b + c) d with the numbers of the lecture."""
     d = Drawing(
         "backward_graph",
-        "Forward, from left to right, a times b plus c times d is computed: 6, then 5, then 20. "
-        "Backward, from right to left, each step multiplies the slope that arrives by its own "
-        "slope, and so every input gets its gradient in one sweep.",
+        "Forward, from left to right, y = (a b + c) d is computed: the product is 6, the sum is 5, "
+        "and the output is 20. Backward, from right to left, each operation multiplies the "
+        "gradient that it receives by its own derivatives. So one pass computes the gradient with "
+        "respect to every input.",
     )
     ops = {name: d.op(x, Y, sign, f"op {name}", 48) for name, (x, sign) in OPS.items()}
     leaves = {"a": d.node(50, Y, "$a$", radius=30, part="a", size=BIG)}
@@ -107,9 +109,9 @@ def backward_graph():
     slopes = ("y", "sd", "pc", "ab")
     words = (
         "start with 1",
-        "product: times the other factor",
-        "sum: passed on unchanged",
-        "product again",
+        "multiply by the other factor",
+        "pass on unchanged",
+        "multiply again",
     )
     for k, (names, rule) in enumerate(zip(slopes, words, strict=True)):
         with d.step(k + 2):
@@ -119,7 +121,7 @@ def backward_graph():
             d.note(x, Y - 74, rule, part=f"backward/{names[0]}", color=QUIET)
     d.text(576, 526, r"$y = (a\,b + c)\,d$", 28, part="formula")
     with d.step(2), d.part("formula"):
-        d.text(2, 526, r"$\bar v$: change of $y$ per unit of change in $v$", 20, anchor="start")
+        d.text(2, 526, r"$\bar v$: derivative of $y$ with respect to $v$", 20, anchor="start")
     return d
 
 

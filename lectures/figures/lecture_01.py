@@ -10,9 +10,10 @@ def unrolled():
     """Slides H16, H17, KB03, with the letters of H17."""
     d = Drawing(
         "unrolled",
-        "A recurrent cell adds the product of the old state and the product of the input, and a "
-        "nonlinearity gives the new state. Unrolled over time it is the same cell with the same "
-        "weights at every step, and the state goes from each step to the next.",
+        "A recurrent cell multiplies the old state by one matrix and the input by another, adds "
+        "the two products, and applies a nonlinearity, which gives the new state. Unrolled over "
+        "time, the same cell with the same weights appears at every step, and each step passes its "
+        "state to the next.",
     )
     _cell_inside(d)
     with d.step(1):
@@ -68,17 +69,17 @@ def patterns():
     """Slide H18: which steps read, and which outputs count."""
     d = Drawing(
         "patterns",
-        "The same cell is wired in four ways. One input starts a long output, a long input ends in "
-        "one output, each input has an output, or the whole input is read before the output is "
-        "written.",
+        "A recurrent cell reads and writes in four patterns. In the first, one input starts a long "
+        "output. In the second, a long input leads to one output. In the third, each input has an "
+        "output. In the fourth, the whole input is read before the output is written.",
     )
     panels = (
         ("one to many", "a note in, a melody out", (1, 0, 0, 0), (1, 1, 1, 1)),
-        ("many to one", "read all, then answer once", (1, 1, 1, 1), (0, 0, 0, 1)),
+        ("many to one", "read everything, then answer once", (1, 1, 1, 1), (0, 0, 0, 1)),
         ("many to many, in step", "a tag for each letter", (1, 1, 1, 1), (1, 1, 1, 1)),
         (
             "many to many, one after the other",
-            "read all, then write",
+            "read everything, then write",
             (1, 1, 1, 0, 0, 0),
             (0, 0, 0, 1, 1, 1),
         ),
@@ -110,9 +111,9 @@ def lstm():
     """Slides H20 and KB04."""
     d = Drawing(
         "lstm",
-        "Old state and input feed three gates and the candidate. The memory is multiplied by the "
-        "forget gate, then the candidate times the input gate is added to it. The output gate "
-        "times the tanh of the memory is the new state.",
+        "The old state and the input feed three gates and the candidate. The cell state is "
+        "multiplied by the forget gate, and then the product of the input gate and the candidate "
+        "is added to it. The new state is the output gate times the tanh of the cell state.",
     )
     d.frame(110, 40, 664, 512, part="cell")
     gates = _gates(d)
@@ -182,8 +183,9 @@ def gru():
     """Slide H20, with the update gate of nn.GRU: z is the fraction of the old state."""
     d = Drawing(
         "gru",
-        "The state runs through the cell. The update gate z keeps a fraction of the old state. The "
-        "candidate, which sees what the reset gate lets through, fills up the rest.",
+        "The state runs through the cell. The update gate z is the fraction of the old state that "
+        "is kept. The candidate is computed from the input and from the part of the old state that "
+        "the reset gate lets through. The candidate times 1 - z is added to what is kept.",
     )
     d.frame(110, 40, 664, 512, part="cell")
     keep, plus = d.op(230, 96, "*", "keep/times", 32), d.op(590, 96, "+", "fill/plus", 32)
@@ -205,7 +207,8 @@ def gru():
         _equation(d, 130, 1, "keep", r"$z_t \odot h_{t-1}$")
     _candidate(d, plus)
     d.text(780, 480, r"$z, r = \sigma([h_{t-1}, x_t]\,W + b)$", 18, anchor="start", part="gates")
-    d.note(780, 514, "z: fraction of the old state, as in nn.GRU", anchor="start", part="gates")
+    d.note(780, 514, "z is the fraction of the old state that is", anchor="start", part="gates")
+    d.note(780, 540, "kept (the convention of nn.GRU)", anchor="start", part="gates")
     return d
 
 
@@ -230,4 +233,4 @@ def _candidate(d, plus):
         d.arrow(new.n, fill.s, thing="state")
         d.arrow(fill.n, plus.s, thing="state")
         d.text(606, 270, "$n_t$", 22, anchor="start")
-        _equation(d, 370, 3, "fill up", r"$h_t = z_t \odot h_{t-1} + (1 - z_t) \odot n_t$")
+        _equation(d, 370, 3, "combine", r"$h_t = z_t \odot h_{t-1} + (1 - z_t) \odot n_t$")

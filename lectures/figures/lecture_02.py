@@ -13,9 +13,9 @@ def through_one_vector():
     """Slide KB08."""
     d = Drawing(
         "through_one_vector",
-        "A network turns the nine regions of an image into nine vectors, and these into one "
-        "context vector. An LSTM receives the same vector at every word, together with the "
-        "previous word, and predicts the next word.",
+        "A CNN turns the nine regions of an image into nine vectors, and a function combines these "
+        "into one context vector. At every step, an LSTM receives this vector and the previous "
+        "word, and predicts the next word.",
     )
     _image(d, 2, 170)
     z = _regions(d, 306, 248)
@@ -25,7 +25,8 @@ def through_one_vector():
         c = d.matrix(490, 248, 4, 1, 20, "memory", part="c")
         d.arrow(f.e, c.w, thing="memory", width=3)
         d.text(490, 186, "$c$", 28, THINGS["memory"][1])
-        d.note(462, 352, "the whole image")
+        d.note(450, 352, "one vector for")
+        d.note(450, 376, "the whole image")
     with d.step(2), d.part("decoder"):
         d.arrow(
             (500, 248),
@@ -54,7 +55,7 @@ def _image(d, left, top):
         d.shape("cell", None, red + 'fill="#B5452C"/>')
         dot = f'<circle cx="{left + 130}" cy="{top + 26}" r="14" fill="#3D6FB4"/>'
         d.shape("cell", None, dot)
-        d.note(left + 78, top + 180, "an image, nine cells")
+        d.note(left + 78, top + 180, "nine image regions")
 
 
 def _regions(d, x, y):
@@ -84,9 +85,10 @@ def with_attention():
     """Slides KB09 to KB12, with their letters."""
     d = Drawing(
         "with_attention",
-        "The state of the decoder is compared with every region of the image, and a softmax "
-        "turns the scores into weights. The sum of the regions with these weights is the context, "
-        "a new one for each word, and the LSTM predicts the word from it.",
+        "The state of the decoder is compared with every region of the image, and a softmax turns "
+        "the scores into weights. The weighted sum of the regions is the context vector, which is "
+        "computed again for each word. From the context vector, the previous word and its old "
+        "state, the LSTM predicts the next word.",
     )
     _image(d, 2, 60)
     z = _regions(d, 306, 138)
@@ -105,7 +107,7 @@ def with_attention():
         d.text(548, 226, "$e_{tj}$", 20)
         a = d.matrix(740, 250, 3, 3, 22, "data", "$a_t$")
         d.arrow(soft.e, a.w)
-        d.note(740, 306, "one for each region")
+        d.note(740, 306, "one weight for each region")
     with d.step(3), d.part("context"):
         times = d.box("activation", 740, 100, 200, 46, r"$c_t = \Sigma_j\, a_{tj}\, z_j$", size=20)
         d.arrow((470, 138), (560, 138), (560, 100), times.w, thing="value")
@@ -120,9 +122,10 @@ def with_attention():
         d.note(960, 530, "the previous word")
         d.arrow(lstm.e, (1100, 340), thing="state", width=3)
         d.text(1100, 312, "$h_t$", BIG, STATE)
-        d.note(1150, 372, "predicts a word", "end")
+        d.note(1150, 372, "predicts the", "end")
+        d.note(1150, 394, "next word", "end")
     with d.step(5), d.part("again"):
-        d.note(2, 500, "and once more with the new state, for the next word", "start")
+        d.note(2, 500, "The same steps with the new state give the next word.", "start")
     return d
 
 
@@ -132,10 +135,12 @@ def two_layers():
         "two_layers",
         "On the left is the attention of the captioner: the state h is compared with the regions "
         "z, and a score, a softmax and a weighted sum give the context c. On the right is "
-        "self-attention with the same three boxes: a word attends to all words, through three "
-        "matrices.",
+        "self-attention with the same three boxes. Three matrices give each word a query, a key "
+        "and a value, and each word attends to all words.",
     )
-    for k, title in enumerate(("captioner: state to regions", "self-attention: word to words")):
+    for k, title in enumerate(
+        ("captioner: state attends to regions", "self-attention: words attend to words")
+    ):
         left = 600 * k
         with d.step(k), d.part(("captioner", "self-attention")[k]):
             d.frame(left + 2, 2, left + 550, 558, part="frame")
@@ -174,7 +179,7 @@ def _layer(d, left, *, own_matrices):
         (query, key, value), (300, 300, 300), letters, ("query", "key", "value"), strict=True
     ):
         d.text(x + (0 if x != value else 34), y if x != value else 226, label, 22, THINGS[thing][1])
-    ends = ("$x_i$", "$x_j$", "$x_j$") if own_matrices else ("the state", "regions", "regions")
+    ends = ("$x_i$", "$x_j$", "$x_j$") if own_matrices else ("state", "regions", "regions")
     for x, label in zip((query, key, value), ends, strict=True):
         d.text(x, y_in, label, 22 if own_matrices else 18)
     d.arrow(phi.n, soft.s)
@@ -186,6 +191,6 @@ def _layer(d, left, *, own_matrices):
     note = (
         "three matrices give each word three roles"
         if own_matrices
-        else "the regions are both compared and summed"
+        else "the same regions are compared and summed"
     )
     d.note(left + 276, 534, note)

@@ -14,9 +14,9 @@ def sliding_filter():
     """Slides K03 and K12, with the numbers of K12."""
     d = Drawing(
         "sliding_filter",
-        "A filter of three by three weights is laid on the image, and the products of weights "
-        "and pixels are added up to one output. For the next output the filter moves by one "
-        "pixel, with the same weights.",
+        "A filter of three by three weights is placed on the image. The sum of the products of its "
+        "weights and the pixels below them is one output. For the next output, the filter moves by "
+        "one pixel and keeps its weights.",
     )
     _grid(d, 2, 96, PICTURE, "image", "$x$")
     _grid(d, 404, 148, FILTER, "filter", r"$\omega$")
@@ -30,13 +30,13 @@ def sliding_filter():
     with d.step(3), d.part("output"):
         for j in range(2, 9):
             _number(d, 712, 148, j // 3, j % 3, FOUND[j // 3][j % 3])
-        d.note(790, 336, "the same weights at each of nine positions")
+        d.note(790, 336, "the same weights at all nine positions")
     with d.step(4), d.part("table"):
         d.text(930, 120, "neighbour table", anchor="start", weight=600)
         rows = ("$I(0, j) = 0, 1, 2, 5, 6, ...$", "$I(1, j) = 1, 2, 3, 6, 7, ...$")
         for k, row in enumerate(rows):
             d.text(930, 168 + 40 * k, row, 17, anchor="start")
-        d.note(930, 250, "which pixel is under", "start")
+        d.note(930, 250, "$I(i, j)$: the pixel under", "start")
         d.note(930, 274, "weight $j$ for output $i$", "start")
     d.text(
         576, 480, r"$y_i = \theta\,(\,\sum_j\, \omega_j\, x_{I(i, j)} - T\,)$", 28, part="formula"
@@ -75,9 +75,9 @@ def receptive_field():
     """Slide K10."""
     d = Drawing(
         "receptive_field",
-        "One output sees three positions of the layer below, those see five positions of the layer "
-        "below them, and so on. Each layer of filters of width three adds two positions, one on "
-        "either side.",
+        "One output depends on three positions of the layer below, which depend on five positions "
+        "of the layer below them, and so on. Each layer with filters of width three adds two "
+        "positions, one on either side.",
     )
     columns, gap = 11, 76
     xs = [150 + gap * k for k in range(columns)]
@@ -109,9 +109,21 @@ def receptive_field():
                     for o in (-1, 0, 1):
                         ends = rims(nodes[layer + 1, k], nodes[layer, k + o])
                         d.arrow(*ends, head=False, color=EDGE, width=2, part=f"{name}/seen")
-            d.text(980, ys[layer], f"{2 * step + 1} of them", anchor="start", part=f"{name}/seen")
-    d.text(980, 52, "one output sees", anchor="start", part="formula")
-    d.text(576, 536, "$R = 1 + L\\,(k - 1)$", 20, part="formula")
+            d.text(
+                980,
+                ys[layer],
+                f"{2 * step + 1} {'inputs' if layer == 0 else 'positions'}",
+                anchor="start",
+                part=f"{name}/seen",
+            )
+    d.text(980, 52, "1 output", anchor="start", part="formula")
+    d.text(
+        576,
+        536,
+        r"receptive field: $R = 1 + L\,(k - 1)$ inputs, for $L$ layers with filters of width $k$",
+        20,
+        part="formula",
+    )
     return d
 
 
@@ -119,14 +131,16 @@ def filter_or_attention():
     """Slides K12, K13 and K18: the weight of a place, or the weight of a pair."""
     d = Drawing(
         "filter_or_attention",
-        "In a convolution an output adds up its neighbours, and the weight depends only on the "
-        "position. In attention it adds up all inputs, and the weight is computed from the two "
-        "words, so it changes from sentence to sentence.",
+        "In a convolution, an output is a weighted sum of its neighbours, and each weight depends "
+        "only on the position. In attention, an output is a weighted sum of all inputs, and each "
+        "weight is computed from two words, so the weights change from sentence to sentence.",
     )
     words = ("the", "bear", "said", "it", "sees")
     offsets = (0, 0, 2.4, 7, 4)
     pairs = (2, 8, 1.5, 3, 5)
-    for k, title in enumerate(("a filter: the position decides", "attention: the words decide")):
+    for k, title in enumerate(
+        ("convolution: weights of positions", "attention: weights of pairs of words")
+    ):
         left = 592 * k
         with d.step(k), d.part(("filter", "attention")[k]):
             d.frame(left + 2, 2, left + 558, 558, part="frame")
@@ -152,7 +166,7 @@ def filter_or_attention():
             d.note(
                 left + 280,
                 524,
-                ("the same three weights in every sentence", "other weights for another sentence")[
+                ("the same three weights in every sentence", "different weights in every sentence")[
                     k
                 ],
             )
@@ -163,9 +177,10 @@ def index_sums():
     """Slides K16 to K18, with all indices."""
     d = Drawing(
         "index_sums",
-        "The inputs times three matrices give keys, queries and values. Sums over the features "
-        "of query and key are the scores, a softmax over the senders j makes the weights, and "
-        "with these the values are summed over j.",
+        "The inputs are multiplied by three matrices, which gives keys, queries and values. Each "
+        "score is a sum over the features of a query and a key. A softmax over the senders j turns "
+        "the scores into weights, and the output is the sum over j of the values times these "
+        "weights.",
     )
     rows = (
         ("key", 90, r"$\omega$", "K", "j", r"\beta", r"\alpha"),
@@ -187,7 +202,7 @@ def index_sums():
         dot = d.box("activation", 520, 170, 92, 46, r"$\Sigma_\alpha$", size=22)
         d.arrow(out["key"].e, (520, 90), dot.n, thing="key")
         d.arrow(out["query"].e, (520, 250), dot.s, thing="query")
-        d.note(520, 300, r"over the features $\alpha$")
+        d.note(520, 300, r"sum over the features $\alpha$")
     with d.step(2), d.part("weights"):
         soft = d.box("softmax", 690, 170, 132, 46, r"$\sigma_j\,(\,\cdot\, / \sqrt{d_k})$", size=18)
         d.arrow(dot.e, soft.w)
@@ -202,7 +217,7 @@ def index_sums():
         y = d.matrix(1080, 450, 5, 4, 18, "state", "$y$")
         d.arrow(total.e, y.w, thing="state")
         _indices(d, y, "i", r"\alpha")
-        d.note(858, 500, "over the senders $j$")
+        d.note(858, 500, "sum over the senders $j$")
     d.note(1150, 40, "$i$: receiver", "end", color=QUIET, part="letters")
     d.note(1150, 68, "$j$: sender", "end", color=QUIET, part="letters")
     return d

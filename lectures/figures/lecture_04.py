@@ -11,9 +11,10 @@ CELL = 13  # pixels of a number in a matrix; T = 5 words, d = 8 features, two he
 def multihead():
     d = Drawing(
         "multihead",
-        "X times three matrices gives Q, K and V, whose columns are split between two heads. Each "
-        "head weighs its values with the softmax of its queries times its keys; their results "
-        "stand side by side and are multiplied with the output matrix.",
+        "X times three matrices gives Q, K and V, whose columns are split between two heads. In "
+        "each head, the softmax of the queries times the transposed keys gives the weights, which "
+        "are multiplied by the values. The results of the heads are concatenated and multiplied by "
+        "the output matrix.",
     )
     d.matrix(56, 285, 5, 8, CELL, "state", "$X$", part="X")
     d.sizes(56, 338, "T", "d")
@@ -44,7 +45,7 @@ def multihead():
         for k in (1, 2):
             d.text(1070 + 52 * (k - 1), 110, f"$Z_{k}$", BIG - 2, THINGS["state"][1])
             d.badge(1070 + 52 * (k - 1), 62, k, radius=11)
-        d.note(1096, 30, "side by side")
+        d.note(1096, 30, "concatenated")
         w = d.box("linear", 1096, 285, 104, 104, "$W^O$", size=BIG)
         z = d.matrix(1096, 460, 5, 8, CELL, "state", "$Z$")
         d.sizes(1096, 513, "T", "d")
@@ -80,19 +81,20 @@ def _head(d, k, title, y):
 
 
 def three_roles():
-    """Slides S12 and N11: every word is found and tells; here the last one asks."""
+    """Slides S12 and N11: every word has a key and a value, and the last one receives."""
     d = Drawing(
         "three_roles",
-        "Every word gives a key and a value by learned matrices, and the word that asks, here "
-        "the fourth, gives a query. The query is compared with all keys, the softmax turns the "
-        "scores into weights, and the values are added up with them to the new state.",
+        "Learned matrices give every word a key and a value, and the receiving word, here the "
+        "fourth, also a query. The query is compared with all keys, and the softmax turns the "
+        "scores into weights. The sum of the values, multiplied by these weights, is the new state "
+        "of the receiving word.",
     )
     xs = [330 + 166 * k for k in range(4)]
     _keys(d, xs)
     with d.step(1):
         _scores(d, xs)
     with d.step(2), d.part("softmax"):
-        soft = d.box("softmax", 579, 292, 600, 40, "softmax: all positive, sum 1")
+        soft = d.box("softmax", 579, 292, 600, 40, "softmax: positive weights with sum 1")
         for x in xs:
             d.arrow((x, 226), (x, soft.top))
     with d.step(3):
@@ -107,7 +109,7 @@ def three_roles():
         ("state", "state of a word"),
         ("data", "scores, weights"),
     )
-    legend_boxes(d, 956, 188, ("linear", "has weights"), ("softmax", "has none"))
+    legend_boxes(d, 956, 188, ("linear", "has parameters"), ("softmax", "no parameters"))
     return d
 
 
@@ -120,13 +122,13 @@ def _keys(d, xs):
             key = d.matrix(x, 152, 1, 3, 24, "key", f"$k_{i}$", part="key", size=20)
             d.arrow(state.s, w.n, thing="state", part="key")
             d.arrow(w.s, key.n, thing="key", part="key")
-    d.text(2, 102, "can be found", color=THINGS["key"][1], anchor="start", part="key")
+    d.text(2, 102, "every word has a key", color=THINGS["key"][1], anchor="start", part="key")
     d.text(2, 132, "$k_i = x_i\\,W^K$", color=THINGS["key"][1], anchor="start", part="key")
 
 
 def _scores(d, xs):
     with d.part("query"):
-        d.text(2, 176, "asks", color=THINGS["query"][1], anchor="start")
+        d.text(2, 176, "the last word has a query", color=THINGS["query"][1], anchor="start")
         q = d.matrix(162, 212, 1, 3, 24, "query", "$q_4$", size=20)
         d.text(2, 212, "$x_4\\,W^Q =$", color=THINGS["query"][1], anchor="start")
         ends = [q.e]
@@ -141,7 +143,7 @@ def _scores(d, xs):
 def _weighted_sum(d, xs):
     strength = (2, 10, 3, 6)  # of the four weights, as widths of lines
     with d.part("value"):
-        d.text(2, 412, "tells", color=THINGS["value"][1], anchor="start")
+        d.text(2, 412, "every word has a value", color=THINGS["value"][1], anchor="start")
         d.text(2, 442, "$v_i = x_i\\,W^V$", color=THINGS["value"][1], anchor="start")
         for i, (x, width) in enumerate(zip(xs, strength, strict=True), 1):
             v = d.matrix(x, 412, 1, 3, 24, "value", f"$v_{i}$", size=20)
@@ -159,9 +161,9 @@ def one_head():
     """Slides N09 and N10: Q is [m, d_k], K [n, d_k], V [n, d_v]."""
     d = Drawing(
         "one_head",
-        "Queries times transposed keys give a table of scores, one row for each query. The scores "
-        "are divided by the root of the key's length, the softmax makes each row sum to 1, and "
-        "the table times the values gives one row for each query.",
+        "The queries times the transposed keys give a matrix of scores, with one row for each "
+        "query. The scores are divided by the square root of d_k, and the softmax makes each row "
+        "sum to 1. The resulting weights times the values give one row of output for each query.",
     )
     y, unit = 230, 28
     q = d.matrix(58, y, 3, 4, unit, "query", "$Q$", part="Q")
@@ -194,6 +196,9 @@ def one_head():
             d.sizes(box.x, box.top - 20, *axes, part=part)
     d.text(576, 450, r"$Z = \mathrm{softmax}(QK^T / \sqrt{d_k})\,V$", 30, part="formula")
     d.note(
-        576, 508, "m queries ask n keys; where two matrices meet, the sizes agree", part="formula"
+        576,
+        508,
+        "$m$ queries attend to $n$ keys, and the inner sizes of each product agree",
+        part="formula",
     )
     return d

@@ -40,7 +40,7 @@ def two_views():
                     "messages along all edges: attention",
                 )[k],
             )
-            d.note(left + 280, 520, ("cost proportional to N", r"cost proportional to $N^2$")[k])
+            d.note(left + 280, 520, ("cost proportional to $N$", r"cost proportional to $N^2$")[k])
     return d
 
 
@@ -48,9 +48,9 @@ def deep_sets():
     """Slide S05."""
     d = Drawing(
         "deep_sets",
-        "The same network phi is applied to every element of a set. The results are added, and "
-        "the sum does not depend on their order. A second network rho computes the answer from "
-        "the sum.",
+        "The same network phi is applied to every element of a set. The results are added, and the "
+        "sum does not depend on their order. A second network rho computes the output from the "
+        "sum.",
     )
     ys = (100, 220, 340, 460)
     for i, y in enumerate(ys, 1):
@@ -61,7 +61,7 @@ def deep_sets():
             with d.step(1):
                 out = d.matrix(462, y, 1, 5, 26, "state", f"$\\phi(x_{i})$", size=19)
                 d.arrow(phi.e, out.w, thing="state")
-    d.note(272, 530, "the same weights for all", part="phi")
+    d.note(272, 530, "the same weights for all elements", part="phi")
     with d.step(2), d.part("sum"):
         plus = d.op(650, 280, "+", size=40)
         for y in (ys[0], ys[-1]):
@@ -70,7 +70,7 @@ def deep_sets():
             d.arrow((527, y), (590, y), thing="state", head=False)
         d.arrow((590, 280), plus.w, thing="state")
         total = d.matrix(770, 280, 1, 5, 26, "state")
-        d.note(770, 318, "their sum")
+        d.note(770, 318, "sum")
         d.arrow(plus.e, total.w, thing="state")
         d.note(650, 330, "order is lost")
     with d.step(3), d.part("rho"):
@@ -86,16 +86,17 @@ def set_transformer():
     """Slide S06: the blocks of Lee et al. 2019 as in nn.MAB, SAB, ISAB and PMA."""
     d = Drawing(
         "set_transformer",
-        "In a MAB, the elements of x attend to the elements of y, with sums and norms. In a SAB, a "
-        "set attends to itself. In an ISAB, m inducing points attend to the set, and the set "
-        "attends to them, so the cost is proportional to N m. In a PMA, learned seeds attend to "
-        "the set, which gives one vector for each seed.",
+        "In a MAB, the elements of x attend to the elements of y, and residual sums, norms and a "
+        "network for each element follow. In a SAB, a set attends to itself. In an ISAB, m "
+        "inducing points attend to the set, and the set attends to them, so the cost is "
+        "proportional to N m. In a PMA, learned seeds attend to the set, which gives one vector "
+        "for each seed.",
     )
     with d.part("MAB"):
         _mab_inside(d)
     blocks = (
         ("SAB", "all pairs of elements", r"$N^2$"),
-        ("ISAB", "via m inducing points", r"$2\,N m$"),
+        ("ISAB", "via $m$ inducing points", r"$2\,N m$"),
         ("PMA", "learned pooling", r"$k\,N$"),
     )
     for k, (name, words, work) in enumerate(blocks):
@@ -143,7 +144,7 @@ def _mab_inside(d):
     d.arrow(norm2.e, (1066, y), thing="state")
     d.sizes(1108, y, "N", "d")
     d.note(850, 190, "rFF: the same network for each element")
-    d.note(850, 220, r"$y$ gives keys and values only")
+    d.note(850, 220, r"$y$ gives only keys and values")
 
 
 def _mab(d, x, y):
@@ -156,7 +157,7 @@ def _sab(d, left, y):
     d.arrow((left + 54, y), box.w, thing="state")
     d.arrow((left + 96, y), (left + 96, y + 62), (box.x, y + 62), box.s, thing="state")
     d.arrow(box.e, (left + 336, y), thing="state")
-    d.note(left + 196, y - 52, "x attends to x")
+    d.note(left + 196, y - 52, "$x$ attends to $x$")
 
 
 def _isab(d, left, y):
@@ -169,8 +170,8 @@ def _isab(d, left, y):
     d.text(left + 200, y - 24, "$H$", 20, STATE)
     d.arrow((left + 44, y + 62), (two.x, y + 62), two.s, thing="state")
     d.arrow(two.e, (left + 350, y), thing="state")
-    d.note(left + 90, y - 52, "I attends to x")
-    d.note(left + 268, y - 52, "x attends to H")
+    d.note(left + 90, y - 52, "$I$ attends to $x$")
+    d.note(left + 268, y - 52, "$x$ attends to $H$")
 
 
 def _pma(d, left, y):
@@ -182,7 +183,7 @@ def _pma(d, left, y):
     d.arrow((left + 52, y + 62), rff.w, thing="state")
     d.arrow(rff.e, (box.x, y + 62), box.s, thing="state")
     d.arrow(box.e, (left + 336, y), thing="state")
-    d.note(left + 226, y - 52, "k seeds S attend to x")
+    d.note(left + 226, y - 52, "$k$ seeds $S$ attend to $x$")
 
 
 def shuffled():
@@ -210,7 +211,7 @@ def shuffled():
             d.note(left + 140, 240, "permute", "start", part="shuffle")
             formula = r"$F(PX) = P\,F(X)$" if k else r"$F(PX) = F(X)$"
             d.text(left + 276, 450, formula, 28)
-            words = "one output for each element" if k else "a sum, a mean, a maximum"
+            words = "one output for each element" if k else "for example a sum, a mean or a maximum"
             d.note(left + 276, 510, words)
     return d
 

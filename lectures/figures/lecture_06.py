@@ -12,10 +12,10 @@ from coursekit.drawing.style import BIG, INK, THINGS
 def transformer():
     d = Drawing(
         "transformer",
-        "Source tokens are embedded and pass through six encoder layers; the output of the last "
-        "is the memory. Target tokens, shifted right, pass through six decoder layers, whose "
-        "cross-attention takes its keys and values from the memory; a linear map and a softmax "
-        "give the next token.",
+        "Source tokens are embedded and pass through six encoder layers, and the output of the "
+        "last layer is the memory. Target tokens, shifted right, pass through six decoder layers, "
+        "whose cross-attention takes its keys and values from the memory. A linear map and a "
+        "softmax give the probabilities of the next token.",
     )
     _embedding(d, "source", 136, "S")
     with d.step(1), d.part("encoder"):
@@ -86,7 +86,7 @@ def _cross_attention(d, asking, memory):
             head=False,
         )
         d.text(802, 176, "memory", weight=600, color=THINGS["memory"][1], anchor="start")
-        d.note(802, 200, "of the last layer", anchor="start")
+        d.note(802, 200, "output of the last layer", anchor="start")
         d.sizes(802, 224, "S", "d", anchor="start")
         d.note(802, 252, "to every decoder layer", anchor="start")
     with d.part("decoder/cross-attention"):
@@ -125,9 +125,9 @@ def shapes():
     """Slide K22: the shapes at the arrows."""
     d = Drawing(
         "shapes",
-        "The encoder turns source ids into one vector for each token, the memory. The decoder "
-        "turns the target ids so far into one vector for each position, attending to the memory "
-        "on the way, and a linear map computes scores for the next token.",
+        "The encoder turns the source ids into the memory, which has one vector for each token. "
+        "The decoder turns the target ids so far into one vector for each position, and its "
+        "cross-attention reads the memory. A linear map computes the scores of the next token.",
     )
     xs = (200, 470, 860)
     for name, y, axis in (("encoder", 130, "S"), ("decoder", 420, "T")):
@@ -141,7 +141,7 @@ def shapes():
             d.arrow(embed.e, box.w, thing="state", width=3)
             d.sizes(316, y - 60, "B", axis, "d")
             where = {"S": "[B, H, S, S]", "T": "[B, H, T, T]"}[axis]
-            d.note(xs[1], y + 84, f"weights {where}")
+            d.note(xs[1], y + 84, f"attention weights {where}")
     with d.step(2), d.part("memory"):
         d.arrow(
             (570, 130),
@@ -154,14 +154,17 @@ def shapes():
         )
         d.text(716, 190, "memory", color=THINGS["memory"][1], anchor="start", weight=600)
         d.sizes(716, 218, "B", "S", "d", anchor="start")
-        d.note(490, 318, "weights [B, H, T, S]", "start")
+        d.note(490, 318, "attention weights [B, H, T, S]", "start")
     with d.step(3), d.part("output"):
         linear = d.box("linear", xs[2], 420, 110, 64, "linear")
         d.arrow((570, 420), linear.w, thing="state", width=3)
         d.sizes(690, 396, "B", "T", "d")
         d.arrow(linear.e, (980, 420))
-        d.text(992, 404, "next token?", anchor="start")
+        d.text(992, 404, "logits", anchor="start")
         d.sizes(992, 434, "B", "T", "vocab", anchor="start")
+    d.note(
+        576, 544, "B texts, S source tokens, T target tokens, H heads, d features", part="letters"
+    )
     return d
 
 
@@ -169,14 +172,15 @@ def norm_places():
     """Slide S14: the norm after the sum, as in 2017, and before each sublayer."""
     d = Drawing(
         "norm_places",
-        "In the layer of 2017 the sum of state and sublayer passes through a norm, so the state "
-        "itself is normalized twice. In newer layers the norm comes before each sublayer, and the "
-        "state runs through and is only added to.",
+        "In the layer of 2017, the sum of the state and the output of a sublayer passes through a "
+        "norm, so the state itself is normalized twice. In newer layers, the norm comes before "
+        "each sublayer, so the state runs through, and the outputs of the sublayers are only added "
+        "to it.",
     )
     orders = (
-        ("post-norm, after the sum: 2017", ("attention", "+", "norm", "MLP", "+", "norm")),
+        ("post-norm: after each sum (2017)", ("attention", "+", "norm", "MLP", "+", "norm")),
         (
-            "pre-norm, before each sublayer: newer models",
+            "pre-norm: before each sublayer (newer models)",
             ("norm", "attention", "+", "norm", "MLP", "+"),
         ),
     )
@@ -210,9 +214,9 @@ def word_by_word():
     """Slides K24 and K25: the feed-forward network, and the skip path with its gradient."""
     d = Drawing(
         "word_by_word",
-        "On the left each of four tokens passes through a feed-forward network of the same "
-        "weights, and no arrow leads to a neighbour. On the right a skip path: x bypasses f and "
-        "is added to f(x), and in the backward pass the gradient takes both paths.",
+        "On the left, each of four tokens passes through a feed-forward network with the same "
+        "weights, and no arrow leads from one token to another. On the right, x bypasses f on a "
+        "skip path and is added to f(x). In the backward pass, the gradient takes both paths.",
     )
     with d.part("feed-forward"):
         d.frame(2, 2, 550, 558, part="frame")
@@ -224,10 +228,10 @@ def word_by_word():
             d.text(x, 446, f"$x_{t + 1}$", BIG, part=f"word {t + 1}")
             d.arrow(box.n, (x, 126), thing="state", part=f"word {t + 1}")
             d.text(x, 102, f"$y_{t + 1}$", BIG, part=f"word {t + 1}")
-        d.note(276, 510, "the same weights four times, no arrow between tokens")
+        d.note(276, 510, "the same weights four times, and no arrow between tokens")
     with d.step(1), d.part("skip path"):
         d.frame(602, 2, 1150, 558, part="frame")
-        d.heading(620, 34, 2, "skip path: only add something")
+        d.heading(620, 34, 2, "skip path: add x to f(x)")
         f = d.box("linear", 790, 290, 110, 64, "$f$", size=BIG)
         plus = d.op(790, 170, "+", size=32)
         d.text(790, 462, "$x$", BIG)
@@ -252,7 +256,7 @@ def word_by_word():
         d.text(1046, 290, r"$\times\,1$", 22, anchor="start")
         d.text(926, 290, r"$\times\,f'$", 22, anchor="end")
         d.text(1030, 462, r"$\bar x = \bar y\,(1 + f')$", 22)
-        d.note(876, 510, "one path back has no factor at all")
+        d.note(876, 510, "the skip path passes the gradient on unchanged")
     return d
 
 
@@ -260,13 +264,14 @@ def positions_added():
     """Slides S16 and S17: a row for each position, composed of clock hands."""
     d = Drawing(
         "positions_added",
-        "On the left the embeddings of four words, a matrix with one row each, and the matrix P "
-        "with one row for each position are added. On the right the content of a row of P: clock "
-        "hands of different speeds, each of which turns by its own angle per position.",
+        "On the left, two matrices are added: the embeddings of four words, with one row for each "
+        "word, and the matrix P, with one row for each position. On the right, the rows of P are "
+        "shown as clock hands of different speeds. From one position to the next, each hand turns "
+        "by its own angle.",
     )
     words = ("the", "dog", "chases", "cats")
     with d.part("sum"):
-        d.heading(2, 34, 1, "one row for each position, added")
+        d.heading(2, 34, 1, "add one row of P for each position")
         for t, word in enumerate(words):
             y = 160 + 40 * t
             d.text(62, y, word, part=f"word {t}")
@@ -275,21 +280,21 @@ def positions_added():
         d.matrix(200, 220, 4, 4, 40, "state", part="E")
         d.text(300, 220, "$+$", 32)
         d.matrix(400, 220, 4, 4, 40, "memory", part="P")
-        d.text(200, 330, "words", 20)
+        d.text(200, 330, "embeddings", 20)
         d.text(400, 330, "$P$", BIG)
-        d.note(300, 400, "the same word at another position")
-        d.note(300, 428, "becomes another vector")
+        d.note(300, 400, "at another position,")
+        d.note(300, 428, "the same word gets a different vector")
     with d.step(1), d.part("clocks"):
-        d.heading(600, 34, 2, "the content of a row: clock hands")
+        d.heading(600, 34, 2, "what a row contains: clock hands")
         for t in range(4):
             x = 700 + 118 * t
             d.text(x, 92, f"$t={t}$", 20, part=f"position {t}")
             for k, speed in enumerate((1.2, 0.4, 0.13)):
                 _clock(d, x, 164 + 124 * k, speed * t, f"position {t}/clock {k}")
-        for k, name in enumerate(("fast", "slower", "slow")):
-            d.note(600, 164 + 124 * k, name, "start")
+        for k, name in enumerate(("fast", "slower", "slowest")):
+            d.note(650, 164 + 124 * k, name, "end")
         d.text(876, 500, r"$p_t = (\sin\omega_1 t,\ \cos\omega_1 t,\ \sin\omega_2 t,\ \ldots)$", 22)
-        d.note(876, 538, "one position ahead: each hand turns by its own angle")
+        d.note(876, 538, "From one position to the next, each hand turns by its own angle.")
     return d
 
 

@@ -13,9 +13,10 @@ def gpt():
     """Slide N07 and H07: pre-norm, as in models.GPT."""
     d = Drawing(
         "gpt",
-        "Tokens and positions are embedded and run through a stack of blocks, each of which adds "
-        "what causal attention and then an MLP find to the state. A last norm and the embedding "
-        "table, used backwards, give a score for every token of the vocabulary.",
+        "Tokens and positions are embedded, and their sum passes through a stack of blocks. Each "
+        "block adds the output of causal self-attention and then the output of an MLP to the "
+        "state. A last norm and the transposed embedding matrix give a score for every token of "
+        "the vocabulary.",
     )
     y = 300
     with d.part("embedding"):
@@ -43,11 +44,13 @@ def gpt():
         d.arrow(soft.n, (soft.x, 200))
         d.text(1150, 176, "next token", anchor="end")
         d.sizes(1150, 150, "T", "vocab", anchor="end")
-        d.note(1150, 372, "the embedding matrix,", "end")
-        d.note(1150, 396, "used a second time", "end")
+        d.note(1150, 372, "the embedding matrix", "end")
+        d.note(1150, 396, "again, transposed", "end")
     with d.step(4):
-        d.note(512, 80, "the state runs through; blocks only add to it", part="block", color=STATE)
-        d.note(512, 470, "no encoder, no cross-attention: one stack", part="block")
+        d.note(
+            512, 80, "the state runs through, and blocks only add to it", part="block", color=STATE
+        )
+        d.note(512, 470, "a single stack, without an encoder or cross-attention", part="block")
     return d
 
 
@@ -82,9 +85,10 @@ def bert():
     """Slides H05 and H09."""
     d = Drawing(
         "bert",
-        "A sentence with a hidden word goes through a stack of encoder blocks, in which every "
-        "word sees all others, left and right. The state at the hidden place gives scores for the "
-        "word, and the state at the first token a label for the sentence.",
+        "A sentence with a hidden word passes through a stack of encoder blocks, in which every "
+        "word attends to all words, left and right. The state at the position of the hidden word "
+        "gives the scores for this word, and the state at the first token gives a label for the "
+        "sentence.",
     )
     words = ("[CLS]", "the", "[MASK]", "barked", "loudly")
     xs = [180 + 200 * k for k in range(5)]
@@ -117,16 +121,17 @@ def bert():
 
 
 def masks():
-    """Slides N25 and H06: who may ask whom."""
+    """Slides N25 and H06: which word may attend to which."""
     d = Drawing(
         "masks",
-        "Three tables say which word may look at which, the one who asks in the row. The encoder "
-        "permits everything, the decoder everything up to the word itself, and the look at the "
-        "source everything but padding.",
+        "Three tables show which word may attend to which. Each row belongs to a word that "
+        "receives, and each column to a word that sends. In the encoder, all pairs are permitted. "
+        "In the decoder, a word may attend to itself and to earlier words. In the attention to the "
+        "source, padding is hidden.",
     )
     panels = (
-        ("encoder: all", lambda t, s: True),
-        ("decoder: the past", lambda t, s: s <= t),
+        ("encoder: all words", lambda t, s: True),
+        ("decoder: no later words", lambda t, s: s <= t),
         ("source: no padding", lambda t, s: s < 4),
     )
     for k, (title, permitted) in enumerate(panels):
@@ -135,8 +140,10 @@ def masks():
             d.frame(left, 2, left + 364, 558, part="frame")
             d.heading(left + 16, 34, k + 1, title)
             _table(d, left + 84, 116, permitted)
-            d.note(left + 194, 84, "key: who is asked", color=THINGS["key"][1])
-            d.note(left + 84, 420, "query: who asks, from above", "start", THINGS["query"][1])
+            d.note(left + 194, 84, "columns: keys (words that send)", color=THINGS["key"][1])
+            d.note(
+                left + 84, 420, "rows: queries (words that receive)", "start", THINGS["query"][1]
+            )
             mask = "+ M" if k else ""
             d.text(left + 182, 474, rf"$\mathrm{{softmax}}(QK^T / \sqrt{{d_k}} {mask})$", 19)
             d.note(
@@ -144,8 +151,8 @@ def masks():
                 520,
                 (
                     "no mask",
-                    r"$M$: 0 or $-\infty$, before the softmax",
-                    "the last column is filling",
+                    r"$M$: 0 if permitted, otherwise $-\infty$",
+                    "the last column is padding",
                 )[k],
             )
     return d
@@ -171,9 +178,9 @@ def cache():
     """The cache of keys and values when a sentence is written."""
     d = Drawing(
         "cache",
-        "At every step only the newest token is computed. Its query uses the keys and values of "
-        "all tokens, which are kept from the steps before, and its own key and value are added to "
-        "them.",
+        "At each step, a query, a key and a value are computed only for the newest token. The keys "
+        "and values of earlier tokens are kept from the steps before, and the new key and value "
+        "are added to them. The query attends to all of them.",
     )
     d.text(2, 60, "new token", anchor="start", weight=600, part="token")
     x = d.matrix(60, 120, 1, 4, 28, "state", "$x_5$", part="token", size=20)
@@ -202,7 +209,7 @@ def cache():
                 )
     with d.part("cache"):
         d.frame(430, 186, 582, 494, part="frame", fill="none")
-        d.note(506, 520, "kept from before")
+        d.note(506, 520, "kept from earlier steps")
     _asked(d, q, boxes)
     return d
 
@@ -222,41 +229,42 @@ def _asked(d, q, boxes):
         d.arrow((582, 250), att.w, thing="key")
         d.arrow((582, 380), (780, 380), att.s, thing="value")
         d.text(900, 120, "one query,", anchor="start")
-        d.text(900, 148, "five keys and values", anchor="start")
+        d.text(900, 148, "five keys, five values", anchor="start")
     with d.step(3), d.part("output"):
         y5 = d.matrix(1000, 250, 1, 4, 28, "state", "$y_5$", size=20)
         d.arrow(att.e, y5.w, thing="state")
         d.text(646, 470, "work for one token grows as", 20, anchor="start")
-        d.text(646, 500, r"$T\;$ with the cache, $T^2\;$ without", 20, anchor="start")
+        d.text(646, 500, r"$T\;$ with the cache, $T^2\;$ without it", 20, anchor="start")
 
 
 def encoder_and_mask():
     """Slide H03: a layer of the encoder and one of the decoder, post-norm as in 2017."""
     d = Drawing(
         "encoder_and_mask",
-        "Two layers with the same boxes: self-attention, sum and norm, feed-forward, sum and norm. "
-        "In the encoder every word attends to all words; in the decoder a mask hides later words. "
-        "The cross-attention that the decoder of 2017 has between them is omitted.",
+        "Both layers have the same boxes: self-attention, sum and norm, feed-forward, sum and "
+        "norm. In the encoder, every word attends to all words. In the decoder, a mask hides the "
+        "later words. The cross-attention, which comes between the two parts of the decoder layer "
+        "of 2017, is omitted.",
     )
     with d.part("encoder"):
         _layer(d, 110, "a whole text")
         d.text(2, 24, "encoder", anchor="start", weight=600)
         d.sizes(1104, 84, "T", "d")
-    _who_asks(d, 110, lambda t, s: True, "no mask: each word (row)", "asks all words (columns)")
+    _mask(d, 110, lambda t, s: True, "no mask: each word (row)", "attends to all words (columns)")
     with d.step(1), d.part("decoder"):
         norm, forward = _layer(d, 380, "the text so far")
         d.text(2, 294, "decoder", anchor="start", weight=600)
         d.sizes(1104, 354, "T", "d")
         d.note(790, 236, "the same boxes, the same weights", color=INK, part="same weights")
     with d.step(2):
-        _who_asks(d, 380, lambda t, s: s <= t, "future mask:", "nobody asks", "what comes", "later")
+        _mask(d, 380, lambda t, s: s <= t, "causal mask:", "no word", "attends to", "later words")
     with d.step(3), d.part("cross-attention"):
         x = (norm.right + forward.left) / 2
         d.curve([(x, 392), (x, 462)], QUIET, 2, dashed=True)
         d.frame(x - 116, 466, x + 116, 554, fill=PAPER)
-        d.note(x, 488, "omitted: cross-attention,", color=INK)
+        d.note(x, 488, "Cross-attention is omitted,", color=INK)
         d.note(x, 510, "because there is no encoder", color=INK)
-        d.note(x, 532, "to attend to", color=INK)
+        d.note(x, 532, "to attend to.", color=INK)
     return d
 
 
@@ -276,7 +284,7 @@ def _layer(d, y, words):
     return norm, forward
 
 
-def _who_asks(d, y, permitted, *words, cell=16):
+def _mask(d, y, permitted, *words, cell=16):
     """Below the attention of a layer: its mask as a small table, and what it means."""
     left, top = 268, y + 74
     with d.part("mask" if "mask" in words[0] else "no mask"):
@@ -299,15 +307,21 @@ def prompting():
     d = Drawing(
         "prompting",
         "A stack of causal blocks reads an English phrase and an arrow and predicts the first word "
-        "of the German one. Each predicted word is appended to the input, until the model predicts "
-        "the end of the line. There is no encoder.",
+        "of the German translation. Each predicted word is appended to the input, until the model "
+        "predicts the end of the line. There is no encoder.",
     )
     given = ("[CLS]", "nineteen", "hours", "ago", r"$\Rightarrow$")
     said = ("vor", "neunzehn", "Stunden", "[SEP]")
     xs = [92 + 138 * k for k in range(8)]
     with d.part("decoder"):
         box = d.box("attention", 575, 240, 1146, 90, r"causal blocks  $N\times$", size=BIG)
-        d.note(24, 164, "each position attends to itself and its left", "start", part="causal")
+        d.note(
+            24,
+            164,
+            "each position attends to itself and to all positions on its left",
+            "start",
+            part="causal",
+        )
     with d.part("prompt"):
         for x, word in zip(xs, given, strict=False):
             _read(d, x, word, box)
@@ -325,11 +339,14 @@ def prompting():
                 with d.part(f"written/{k + 1}"):
                     _read(d, xs[5 + k], word, box, 600)
     with d.step(1):
-        d.note(24, 66, "the likeliest next word", "start", INK, part="said")
+        d.note(24, 66, "the most probable next word", "start", INK, part="said")
     with d.step(4), d.part("written"):
         _span(d, 728, 1124, 466, "generated, one token at a time")
         d.note(
-            575, 18, "no encoder, no cross-attention: the translation is a continuation", color=INK
+            575,
+            18,
+            "no encoder, no cross-attention: the translation continues the prompt",
+            color=INK,
         )
     return d
 
@@ -351,13 +368,13 @@ def pretraining():
     """Slide H09."""
     d = Drawing(
         "pretraining",
-        "A network is first trained on much text without labels: GPT predicts the next word, BERT "
-        "the hidden word. Its weights are kept, a small new layer is added, and a few labelled "
-        "examples train it for the task.",
+        "A network is first trained on a large amount of text without labels: GPT predicts the "
+        "next word, and BERT predicts a hidden word. Its weights are kept, a small new layer is "
+        "added, and the network is trained for the task on a few labelled examples.",
     )
     with d.part("pre-training"):
         d.frame(2, 2, 548, 558, part="frame")
-        d.heading(20, 34, 1, "pre-training: much text, no labels")
+        d.heading(20, 34, 1, "pre-training: a lot of text, no labels")
         for x, name, said, read in (
             (150, "GPT", "next word", "the dog ..."),
             (400, "BERT", "hidden word", "the [MASK] barked"),
@@ -375,12 +392,12 @@ def pretraining():
         d.heading(658, 34, 2, "fine-tuning: few labels")
         d.arrow((496, 300), (790, 300), kind="control", width=3)
         d.text(594, 260, "weights", 18, QUIET)
-        body = d.box("attention", 895, 300, 210, 130, "backbone", "as trained before")
+        body = d.box("attention", 895, 300, 210, 130, "pre-trained", "backbone")
         d.arrow((895, 440), body.s)
         d.text(895, 462, "the film was dull", 18)
         head = d.box("linear", 895, 168, 150, 48, "new classifier", size=18)
         d.arrow(body.n, head.s, thing="state")
         d.arrow(head.n, (895, 112))
         d.text(895, 92, "negative")
-        d.note(895, 510, "train all, or only the new layer (frozen backbone)")
+        d.note(895, 510, "train everything, or only the new layer (frozen backbone)")
     return d

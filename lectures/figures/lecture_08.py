@@ -13,8 +13,9 @@ def particle_transformer():
     d = Drawing(
         "particle_transformer",
         "Particles are embedded and pass through eight blocks of attention. A matrix U, computed "
-        "from the physics of each pair, is added to the scores. Then a learned class token attends "
-        "to all particles in two blocks, and the kind of jet is read from its state.",
+        "from physical quantities of each pair, is added to the scores. Then a learned class token "
+        "attends to all particles in two blocks, and the kind of jet is predicted from the state "
+        "of this token.",
     )
     y, low = 150, 400
     d.text(2, y, "particles", anchor="start", part="particles")
@@ -27,7 +28,7 @@ def particle_transformer():
         mlp = d.box("linear", 514, y, 90, 64, "MLP")
         d.arrow(embed.e, attention.w, thing="state", width=3)
         d.arrow(attention.e, mlp.w, thing="state")
-        d.note(426, 74, "residual sums, norms before and after")
+        d.note(426, 74, "with residual sums and norms")
     _pairs(d, low, attention)
     with d.step(2), d.part("class attention"):
         d.frame(640, 46, 890, 256, r"2 $\times$", corner="se", part="frame")
@@ -60,7 +61,12 @@ def _pairs(d, low, attention):
         d.sizes(430, low + 30, "N", "N", "heads", anchor="start")
         d.note(430, low, "one matrix for each head", "start")
         d.text(2, 500, r"$\ln k_T,\ \ln z,\ \ln\Delta,\ \ln m^2$", 22, anchor="start")
-        d.note(2, 536, "transverse momentum, fraction, distance, mass of a pair", "start")
+        d.note(
+            2,
+            536,
+            "relative transverse momentum, momentum fraction, distance and mass of a pair",
+            "start",
+        )
         d.text(600, 500, r"$\mathrm{softmax}(QK^T / \sqrt{d_k} + U)\,V$", BIG, anchor="start")
 
 
@@ -74,7 +80,7 @@ def class_attention():
     )
     d.matrix(150, 110, 1, 5, 28, "query", part="token")
     d.text(2, 110, r"$x_\mathrm{class}$", BIG, THINGS["query"][1], "start", part="token")
-    d.note(150, 148, "learned, random at the start", part="token")
+    d.note(150, 148, "learned, random before training", part="token")
     d.matrix(150, 348, 6, 5, 28, "state", "$x^L$", part="particles")
     d.note(150, 460, "particles after the last block", part="particles")
     with d.step(1):
@@ -100,8 +106,8 @@ def class_attention():
         out = d.matrix(930, 262, 1, 5, 28, "state")
         d.arrow(att.e, out.w, thing="state")
         d.text(930, 222, r"$x_\mathrm{class}'$", BIG, STATE)
-        d.note(930, 300, "one vector for the jet")
-        d.note(930, 326, "for any order of the particles")
+        d.note(930, 300, "one vector for the jet,")
+        d.note(930, 326, "the same for any order of the particles")
     return d
 
 
@@ -109,12 +115,13 @@ def molecule_attention():
     """Slide N28 and Maziarka et al. 2020."""
     d = Drawing(
         "molecule_attention",
-        "Three matrices contain weights between atoms: attention, distance and bonds. They are "
-        "added with fixed factors, and their sum weights the values.",
+        "Three matrices contain weights for pairs of atoms, which come from attention, from the "
+        "distances and from the bonds. Each matrix is multiplied by a fixed factor. Their sum is "
+        "multiplied by the values.",
     )
     rows = (
         ("attention", 100, r"$\lambda_a$", r"$\mathrm{softmax}(QK^T / \sqrt{d_k})$", "learned"),
-        ("distance", 270, r"$\lambda_d$", "$g(D)$", "near atoms weigh more"),
+        ("distance", 270, r"$\lambda_d$", "$g(D)$", "larger for near atoms"),
         ("bonds", 440, r"$\lambda_g$", r"$\mathrm{Adj}$", "1 where there is a bond"),
     )
     plus = d.op(670, 270, "+", "sum", size=40)
@@ -135,7 +142,7 @@ def molecule_attention():
         d.text(1010, 270, "$=$", 30)
         d.matrix(1076, 270, 6, 4, 20, "state", "$Y$")
         d.note(790, 356, "[atom, atom]")
-        d.note(940, 356, "value of each atom")
+        d.note(940, 356, "values of the atoms")
     return d
 
 
@@ -143,9 +150,10 @@ def astromer():
     """Slides H14 to H16."""
     d = Drawing(
         "astromer",
-        "A light curve is a sequence of brightnesses at irregular times. The times give the "
-        "positions, some brightnesses are hidden, and the network is trained to predict them. "
-        "Later, a small classifier reads its states.",
+        "A light curve is a sequence of brightness values at irregular times, and the times "
+        "determine the positional encoding. Some values are hidden, and the network is trained to "
+        "predict them. Later, a small classifier predicts the kind of star from the states of the "
+        "network.",
     )
     _light_curve(d)
     with d.step(1), d.part("input"):
@@ -153,10 +161,10 @@ def astromer():
         plus = d.op(300, 300, "+", size=32)
         pos = d.box("activation", 300, 420, 190, 52, r"$\sin(\omega t),\ \cos(\omega t)$", size=19)
         d.arrow((130, 236), lin.n)
-        d.note(146, 232, "brightness, hidden ones 0", "start")
+        d.note(146, 232, "brightness, 0 if hidden", "start")
         d.arrow(lin.e, plus.w, thing="state")
         d.arrow((300, 500), pos.s)
-        d.note(300, 518, "times of the measurements")
+        d.note(300, 518, "observation times")
         d.arrow(pos.n, plus.s)
     with d.step(2), d.part("encoder"):
         enc = d.box("attention", 500, 300, 170, 110, r"encoder  $2\times$")
@@ -184,7 +192,7 @@ def _light_curve(d):
     with d.part("light curve"):
         d.arrow((60, 170), (760, 170))
         d.text(752, 196, "time", 18, anchor="end")
-        d.text(60, 28, "brightness, two hidden", 18, anchor="start")
+        d.text(60, 28, "brightness (two values are hidden)", 18, anchor="start")
         for i, (x, h) in enumerate(zip(xs, heights, strict=True)):
             kind = "activation" if i in hidden else "picked"
             d.node(x, 160 - 100 * h, kind=kind, radius=9, part="points")

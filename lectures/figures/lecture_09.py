@@ -20,9 +20,9 @@ def messages():
     """Slides K36 to K39: y_i = □ over the neighbours j of φ(x_i, x_j, e_ij)."""
     d = Drawing(
         "messages",
-        "Each neighbour j sends a message to node i, computed from the features of both and of "
-        "the edge. The messages are added up, or their mean or maximum is taken, and an update "
-        "computes the new features of i from the old ones and the sum.",
+        "Each neighbour j sends a message to node i, computed from the features of both nodes and "
+        "of the edge. The messages are summed, or their mean or maximum is taken. An update "
+        "computes the new features of i from the old ones and from this result.",
     )
     nodes = _graph(d)
     for name, (x, y) in PLACES.items():
@@ -68,7 +68,7 @@ def _receive(d):
             d.text(720, y, rf"$m_{{{name} \to i}}$", 20, VALUE, "end")
             points = [(732, y), plus.w] if y == 280 else [(732, y), (826, y), plus.n]
             d.arrow(*(points if y != 340 else [*points[:2], plus.s]), thing="value")
-        d.note(826, 378, "or mean, or max", part="gather")
+        d.note(826, 378, "or mean or max", part="gather")
     with d.step(3), d.part("update"):
         d.heading(900, 160, 3, "update")
         box = d.box("linear", 980, 280, 108, 60, "update")
@@ -101,13 +101,14 @@ def gcn_gat():
     """Slides N04 and N05: who decides how much a neighbour counts."""
     d = Drawing(
         "gcn_gat",
-        "On the left a GCN: the weights of the neighbours follow from the numbers of edges alone, "
-        "and training cannot change them. On the right a GAT: a small learned function of both "
-        "nodes computes a score, and the softmax over the neighbours gives the weights.",
+        "On the left is a GCN, in which the weights of the neighbours depend only on the numbers "
+        "of edges, so training cannot change them. On the right is a GAT, in which a small learned "
+        "function of both nodes computes a score, and the softmax over the neighbours gives the "
+        "weights.",
     )
     weights = {"gcn": (0.29, 0.35, 0.22, 0.25), "gat": (0.08, 0.62, 0.1, 0.2)}
     for k, (name, title) in enumerate(
-        (("gcn", "GCN: the graph decides"), ("gat", "GAT: the features decide"))
+        (("gcn", "GCN: weights from the graph"), ("gat", "GAT: weights from the features"))
     ):
         left = 600 * k
         with d.step(k), d.part(name):
@@ -117,14 +118,14 @@ def gcn_gat():
             d.note(left + 276, 372, "$i$ receives, $j$ sends")
             if name == "gcn":
                 d.text(left + 276, 436, r"$c_{ij} = 1\,/\,\sqrt{\tilde d_i\, \tilde d_j}$", BIG)
-                d.note(left + 276, 484, r"$\tilde d$: number of neighbours, itself included")
-                d.note(left + 276, 514, "the same before and after training")
+                d.note(left + 276, 484, r"$\tilde d_i$: number of neighbours, including $i$ itself")
+                d.note(left + 276, 514, "training does not change these weights")
             else:
                 d.text(
                     left + 276, 420, r"$e_{ij} = \mathrm{LeakyReLU}(a^T[z_i \,\Vert\, z_j])$", 22
                 )
                 d.text(left + 276, 462, r"$\alpha_{ij} = \mathrm{softmax}_j\,(e_{ij})$", 22)
-                d.note(left + 276, 500, "a is learned; a row of weights sums to 1")
+                d.note(left + 276, 500, "$a$ is learned, and the weights of $i$ sum to 1")
                 d.note(left + 276, 528, r"$z_i = h_i W$")
     return d
 
@@ -160,9 +161,10 @@ def graph_block():
     """Slide K35 and the block of Battaglia et al. 2018."""
     d = Drawing(
         "graph_block",
-        "Edges are updated first, from their two nodes and the global features. Then nodes are "
-        "updated from the sum of their incoming edges, and last the global features from the "
-        "sums over all edges and all nodes.",
+        "First, each edge is updated from its old features, its two nodes and the global features. "
+        "Then, each node is updated from the sum of its incoming edges, its old features and the "
+        "global features. Last, the global features are updated from their old values and the sums "
+        "over all edges and all nodes.",
     )
     rows = (
         ("edges", "e_{ij}", "value", 110, 320, r"$e_{ij},\ x_i,\ x_j,\ u$"),
@@ -192,7 +194,13 @@ def graph_block():
     with d.step(3), d.part("global"):
         _pooled(d, 820, 110, 420, "value", over=PAPER)
         _pooled(d, 900, 286, 420, "state")
-    d.note(1150, 540, r"$\rho$: sum, mean or max, of any number in any order", "end", part="global")
+    d.note(
+        1150,
+        540,
+        r"$\rho$: sum, mean or maximum of any number of vectors, in any order",
+        "end",
+        part="global",
+    )
     return d
 
 
@@ -207,15 +215,16 @@ def who_hears_whom():
     """Slide K34: how an MLP, a CNN, attention and a graph network exchange information."""
     d = Drawing(
         "who_hears_whom",
-        "Four layers, inputs below and outputs above. In an MLP each output depends on all inputs "
-        "with weights of its own, in a CNN on its neighbours only, in attention on all inputs with "
-        "weights that the features decide, in a graph network on those that an edge connects.",
+        "Each of four layers has its inputs below and its outputs above. In an MLP, an output "
+        "depends on all inputs, with a separate weight for each. In a CNN, it depends only on its "
+        "neighbours. In attention, it depends on all inputs, with weights computed from the "
+        "features. In a graph network, it depends on the inputs to which an edge connects it.",
     )
     kinds = (
-        ("MLP", "all, each by its position", lambda i, j: 1),
-        ("CNN", "neighbours, everywhere alike", lambda i, j: abs(i - j) <= 1),
-        ("attention", "all, by their features", lambda i, j: 1),
-        ("graph network", "those with an edge", lambda i, j: (i, j) in JOINED or i == j),
+        ("MLP", "all inputs, a weight for each", lambda i, j: 1),
+        ("CNN", "neighbours, shared weights", lambda i, j: abs(i - j) <= 1),
+        ("attention", "all inputs, computed weights", lambda i, j: 1),
+        ("graph network", "inputs with an edge", lambda i, j: (i, j) in JOINED or i == j),
     )
     shares = (0.1, 0.55, 0.05, 0.2, 0.1)
     for k, (name, words, reaches) in enumerate(kinds):
@@ -243,7 +252,7 @@ def who_hears_whom():
         d.text(
             576, 480, "After one layer, the dark output depends on the inputs with a green arrow."
         )
-        d.note(576, 520, "For all others, it needs more layers or more edges.")
+        d.note(576, 520, "To depend on other inputs, it needs more layers or more edges.")
     return d
 
 

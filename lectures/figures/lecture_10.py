@@ -25,7 +25,7 @@ def edge_conv():
     ]
     for node in nodes:
         d.edge(node, centre, part="edges")
-    d.note(190, 500, "the $K$ nearest of point $i$", part="edges")
+    d.note(190, 500, "the $K$ nearest neighbours of point $i$", part="edges")
     ys = (80, 200, 320, 440)
     with d.step(1), d.part("pairs"):
         for j, y in enumerate(ys, 1):
@@ -71,7 +71,7 @@ def dynamic_graph():
         "later layer finds new neighbours in its input features, so points that are far apart in "
         "space can become neighbours, and information spreads farther.",
     )
-    titles = ("near in space", "near in features", "near in features, again")
+    titles = ("nearest in space", "nearest in $x'$", "nearest in $x''$")
     for k, title in enumerate(titles):
         left = 2 + 401 * k
         with d.step(k), d.part(f"layer {k + 1}"):
@@ -86,7 +86,12 @@ def dynamic_graph():
                 box = d.box("linear", x - 201, 470, 116, 60, "EdgeConv")
                 d.arrow((x - 372, 470), box.w, thing="state")
                 d.arrow(box.e, (x - 32, 470), thing="state")
-    d.note(576, 540, "the choice has no gradient, the features have one", part="words")
+    d.note(
+        576,
+        540,
+        "The features have a gradient, but the choice of neighbours has none.",
+        part="words",
+    )
     return d
 
 
@@ -126,8 +131,8 @@ def dgcnn():
     d.chain(boxes, "state", [f"layer {k}" for k in range(1, 4)])
     for k, box in enumerate(boxes, 1):
         d.sizes(box.x, y - 64, "N", "32", part=f"layer {k}")
-    d.note(930, y - 76, "each layer chooses its own neighbours,", part="words")
-    d.note(930, y - 50, "among the features that come in", part="words")
+    d.note(930, y - 76, "each layer finds the neighbours", part="words")
+    d.note(930, y - 50, "in its own input features", part="words")
     low = 400
     with d.step(1), d.part("u"):
         for box in boxes[:2]:
@@ -137,7 +142,7 @@ def dgcnn():
         d.arrow((boxes[0].right + 33, low - 110), (760, low - 110), thing="state", head=False)
         d.arrow((760, y), (760, low - 110), (90, low - 110), (90, low), (130, low), thing="state")
         d.box("linear", 190, low, 120, 60, "linear")
-        d.note(190, low + 54, "all three, concatenated")
+        d.note(190, low + 54, "three outputs, concatenated")
         pool = d.box("pool", 370, low, 96, 84, "max,", "mean")
         d.arrow((250, low), pool.w, thing="state")
         d.note(370, low + 66, "over all points")
@@ -161,10 +166,10 @@ def particlenet():
     """Slide K45 and Qu, Gouskos 2019, as in models.ParticleNet."""
     d = Drawing(
         "particlenet",
-        "Each block connects every particle with its nearest particles, first by direction and "
-        "later by features. It computes a message from each pair with three layers, takes the mean "
-        "of the messages, and adds a shortcut. After the blocks, a small network predicts the kind "
-        "of jet from the mean over all particles.",
+        "Each block connects every particle with its nearest neighbours, the first block by "
+        "direction and the others by features. A block computes a message from each pair with "
+        "three layers, takes the mean of the messages, and adds a shortcut. After the blocks, a "
+        "small network predicts the kind of jet from the mean over all particles.",
     )
     y = 120
     d.text(2, y, "particles", anchor="start", part="input")
@@ -180,7 +185,7 @@ def particlenet():
     )
     d.arrow((84, y), blocks[0].w, thing="state", part="block 1")
     d.chain(blocks, "state", ["block 1", "block 2", "block 3"])
-    places = (r"near in $(\eta, \phi)$", "near in features", "near in features")
+    places = (r"nearest in $(\eta, \phi)$", "nearest in features", "nearest in features")
     for box, words in zip(blocks, places, strict=True):
         d.note(box.x, y - 66, words, part="neighbours")
     pool, mlp = d.row(
@@ -194,7 +199,7 @@ def particlenet():
     )
     d.arrow(blocks[-1].e, pool.w, thing="state", part="pool")
     d.arrow(mlp.e, (1080, y), part="MLP")
-    d.text(1150, y - 24, "which jet?", anchor="end", part="MLP")
+    d.text(1150, y - 24, "kind of jet", anchor="end", part="MLP")
     with d.step(1), d.part("inside"):
         d.frame(2, 220, 1150, 556, part="frame")
         d.text(22, 252, "inside a block", anchor="start", weight=600)

@@ -15,11 +15,12 @@ def gravnet():
     """Slides K48 to K50; the variant of Qasim et al. 2019 as in nn and PyTorch Geometric."""
     d = Drawing(
         "gravnet",
-        "Two linear maps give each hit a place in a learned space and features to be sent. Each "
-        "hit gathers the features of its nearest neighbours in that space, near ones counting "
-        "more, as mean and as maximum, and joins them with its own.",
+        "Two linear maps compute the position of each hit in a learned space and the message that "
+        "the hit sends. Each hit receives the messages of its nearest neighbours in this space, "
+        "and nearer neighbours have larger weights. The mean and the maximum of the weighted "
+        "messages are combined with the hit's own features.",
     )
-    panels = ("project", "find neighbours", "weigh and gather", "join and map")
+    panels = ("project", "find neighbours", "weight and gather", "combine")
     for k, title in enumerate(panels):
         left = 2 + 292 * k
         with d.step(k), d.part(title):
@@ -41,8 +42,8 @@ def _project(d, x):
     d.arrow(s.s, place.n)
     d.arrow(h.s, features.n, thing="value")
     d.text(s.x - 32, 336, "$S$", BIG)
-    d.note(s.x, 400, "where it is")
-    d.note(h.x, 400, "what it tells", color=VALUE)
+    d.note(s.x, 400, "positions")
+    d.note(h.x, 400, "messages", color=VALUE)
     d.text(x, 462, "$S = X\\,W_s$", 22)
     d.text(x, 504, "$H = X\\,W_h$", 22)
 
@@ -66,7 +67,7 @@ def _neighbours(d, x):
     d.text(x - 96, 356, "$s_2$", part="axes")
     d.note(x, 452, "in the learned space,", part="words")
     d.note(x, 474, "not in the detector", part="words")
-    d.text(x, 512, "$k$ nearest, $i$ is one of them", part="words", size=18)
+    d.text(x, 512, "$k$ nearest hits, including $i$", part="words", size=18)
 
 
 def _gather(d, x):
@@ -74,7 +75,7 @@ def _gather(d, x):
     for node in near:
         close = abs(node.x - x) + abs(node.y - 232)
         d.arrow(*rims(node, centre, 3), thing="value", width=max(1.6, 8 - close / 18))
-    d.note(x, 398, "near counts more")
+    d.note(x, 398, "nearer hits count more")
     d.text(x, 436, r"$a_{ij} = \exp(-c\, |s_i - s_j|^2)$", 19)
     d.text(x, 482, "mean and max", color=VALUE)
     d.text(x, 510, r"of  $a_{ij}\, h_j$", color=VALUE)

@@ -21,17 +21,18 @@ def condensation_point():
     """Slide K57."""
     d = Drawing(
         "condensation_point",
-        "Hits of two objects and two of noise, each with a strength beta. The strongest hit of "
-        "each object is its condensation point, and the properties of the object are read there.",
+        "Each hit of two objects, and each of two noise hits, has a condensation strength beta. "
+        "The hit with the largest beta in an object is its condensation point, and what the "
+        "network predicts there counts as the properties of the whole object.",
     )
-    d.heading(2, 24, 1, "each hit has a strength", part="strengths")
+    d.heading(2, 24, 1, "each hit has a strength $\\beta$", part="strengths")
     for x, y, percent, k in STRENGTHS:
         _strong_hit(d, x, y, percent, k)
     d.note(130, 366, "object 1", color=TEAL_INK)
     d.note(436, 500, "object 2", color=VIOLET_INK)
     d.note(290, 540, r"number and size: $\beta$; white: noise", color=QUIET)
     with d.step(1):
-        d.heading(640, 24, 2, "the strongest is the condensation point", part="chosen")
+        d.heading(640, 24, 2, "the strongest hit is the condensation point", part="chosen")
         d.text(
             676, 64, r"$\alpha = $ the hit with the largest $\beta$", anchor="start", part="chosen"
         )
@@ -49,7 +50,7 @@ def condensation_point():
         d.arrow((194, 196), (672, 196), color=OBJECTS[0][0], part="told 1")
         d.arrow((464, 330), (672, 330), color=OBJECTS[1][0], part="told 2")
         d.text(676, 420, "energy and class of the whole object,", anchor="start", part="told")
-        d.text(676, 452, "not of this hit", anchor="start", part="told")
+        d.text(676, 452, "not only of this hit", anchor="start", part="told")
     return d
 
 
@@ -73,9 +74,10 @@ def potentials():
     """Slides K55 and K56."""
     d = Drawing(
         "potentials",
-        "A hit is pulled to the condensation point of its own object by a parabola, and pushed "
-        "from the one of another object by a cone that ends at distance 1. In the plane, hits of "
-        "each object move to their own condensation point.",
+        "A potential in the form of a parabola attracts each hit to the condensation point of its "
+        "own object. A potential in the form of a cone, which ends at distance 1, repels each hit "
+        "from the condensation points of other objects. In the plane, the hits of each object move "
+        "to their own condensation point.",
     )
     with d.part("attraction"):
         d.heading(2, 24, 1, "own object: attraction")
@@ -95,7 +97,7 @@ def potentials():
         )
         _cone(d, 548, 430)
     with d.step(2), d.part("plane"):
-        d.heading(796, 24, 3, "both, in the plane")
+        d.heading(796, 24, 3, "both forces in the plane")
         d.text(796, 76, "forces on hits of two objects", 20, QUIET, "start")
         _plane(d, 966, 290)
     return d
@@ -185,8 +187,9 @@ def hits_to_objects():
     d = Drawing(
         "hits_to_objects",
         "A graph network predicts for each hit a condensation strength, a position in the "
-        "clustering space, and the energy of its object. Then the strongest hit starts an object "
-        "and claims all hits near it, again and again, until no strong hit is left.",
+        "clustering space, and the energy of its object. Then the hit with the largest strength "
+        "starts an object and claims all free hits near it. This step is repeated until no free "
+        "hit with a large strength is left.",
     )
     d.text(2, 40, "hits", anchor="start", weight=600, part="hits")
     d.matrix(62, 150, 8, 6, 20, "data", "$X$", part="hits")
@@ -205,7 +208,7 @@ def hits_to_objects():
             m = d.matrix(352 + 10 * columns, y, 4, columns, 20, "state")
             d.text(m.right + 14, y - 12, letter, BIG, anchor="start")
             d.note(m.right + 14, y + 18, words, anchor="start")
-    titles = ("the strongest", "claims its vicinity", "the next one", "the rest: noise")
+    titles = ("the strongest hit", "it claims nearby hits", "the next object", "the rest is noise")
     for k, title in enumerate(titles):
         left = 2 + 292 * k
         with d.step(k + 1), d.part(f"collect {k + 1}"):
@@ -214,21 +217,37 @@ def hits_to_objects():
             _collected(d, left + 136, 462, k)
     with d.step(1):
         d.text(
-            620, 60, r"1.  the hit with the largest $\beta > t_\beta$", anchor="start", part="rules"
+            620,
+            60,
+            r"1.  Choose the free hit with the largest $\beta > t_\beta$.",
+            anchor="start",
+            part="rules",
         )
     with d.step(2):
         d.text(
             620,
             104,
-            r"2.  claims all free hits within $t_d$ of it",
+            r"2.  It claims all free hits within the distance $t_d$",
             anchor="start",
             part="rules",
         )
-        d.text(656, 140, "for its object", anchor="start", part="rules")
+        d.text(656, 140, "for its object.", anchor="start", part="rules")
     with d.step(3):
-        d.text(620, 184, "3.  again, with the hits that are left", anchor="start", part="rules")
+        d.text(
+            620,
+            184,
+            "3.  Repeat both steps with the remaining free hits.",
+            anchor="start",
+            part="rules",
+        )
     with d.step(4):
-        d.text(620, 228, r"4.  until no $\beta$ is above $t_\beta$", anchor="start", part="rules")
+        d.text(
+            620,
+            228,
+            r"4.  Stop when no free hit has $\beta > t_\beta$.",
+            anchor="start",
+            part="rules",
+        )
     return d
 
 

@@ -11,9 +11,9 @@ def blockwise():
     """Dao et al. 2022, FlashAttention; Milakov and Gimelshein 2018 for the running softmax."""
     d = Drawing(
         "blockwise",
-        "A block of queries stays in the fast memory, and blocks of keys and values pass by. For "
-        "each, a small table of scores is made, the largest score, the sum of the exponentials "
-        "and the output are brought up to date, and the table is thrown away.",
+        "A block of queries stays in the fast memory while blocks of keys and values pass by. For "
+        "each of these blocks, a small part of the score matrix is computed. The largest score, "
+        "the sum of the exponentials and the output are updated, and the scores are discarded.",
     )
     with d.part("table"):
         d.frame(LEFT, TOP, LEFT + 4 * TILE, TOP + 4 * TILE, part="never stored", fill="none")
@@ -22,7 +22,7 @@ def blockwise():
             for k in (1, 2, 3)
         )
         d.shape("grid", None, f'<path d="{grid}" {paint("none", "#C9D0D6", 1.2)}/>')
-        d.note(LEFT + 2 * TILE, 504, "all scores, [N, N]: never stored")
+        d.note(LEFT + 2 * TILE, 504, "the score matrix, [N, N], is never stored")
     for k in range(4):
         d.matrix(LEFT - 56, TOP + (k + 0.5) * TILE, 3, 3, 24, "query", f"$Q_{k + 1}$", size=22)
         d.matrix(LEFT + (k + 0.5) * TILE, 92, 2, 3, 24, "key", f"$K_{k + 1}$", size=22)
@@ -48,7 +48,7 @@ def _fast_memory(d):
         d.text(664, 262, r"$P = \exp(S - m')$", BIG, anchor="start")
         d.text(664, 318, r"$l' = l\, e^{\,m - m'} + \Sigma P$", BIG, anchor="start")
         d.text(664, 374, r"$O' = O\, e^{\,m - m'} + P\, V_j$", BIG, anchor="start")
-        d.note(1130, 206, "largest so far", "end")
+        d.note(1130, 206, "largest score so far", "end")
         d.note(1130, 318, "sum so far", "end")
         d.note(1130, 374, "output so far", "end")
         d.note(664, 430, "$m$ and $l$: one number for each query", "start")
@@ -61,9 +61,10 @@ def lanes_and_threads():
     """What the package's kernel adds to version 4."""
     d = Drawing(
         "lanes_and_threads",
-        "On the left one instruction of the processor multiplies eight queries, one in each lane, "
-        "by the same number of a key and adds to eight scores. On the right two threads take "
-        "blocks of queries in turn; both read the same keys and values.",
+        "On the left, one instruction of the processor multiplies one number from each of eight "
+        "queries, with one query in each lane, by the same number of a key, and adds the products "
+        "to eight scores. On the right, two threads share the blocks of queries, and both read the "
+        "same keys and values.",
     )
     with d.part("vectors"):
         d.frame(2, 2, 566, 558, part="frame")
@@ -77,8 +78,8 @@ def lanes_and_threads():
         d.op(284, 262, "+")
         d.text(284, 388, "one instruction: 8 products and 8 sums")
         d.note(284, 432, "8 queries side by side, one in each lane")
-        d.note(284, 462, "the same number of a key in all lanes")
-        d.note(284, 492, "no sum goes across lanes")
+        d.note(284, 462, "the same number of one key in all lanes")
+        d.note(284, 492, "no sum is taken across lanes")
     with d.step(1), d.part("threads"):
         d.frame(586, 2, 1150, 558, part="frame")
         d.heading(604, 34, 2, "threads: many blocks at once")
@@ -93,7 +94,7 @@ def lanes_and_threads():
         d.matrix(810, 400, 2, 3, 30, "key", "$K$", size=22)
         d.matrix(926, 400, 2, 3, 30, "value", "$V$", size=22)
         d.note(868, 462, "both read the same keys and values")
-        d.note(868, 492, "each writes its own rows: nobody waits")
+        d.note(868, 492, "each writes its own rows, so no thread waits")
     return d
 
 
@@ -105,7 +106,7 @@ STAGES = (  # x, lines of the name
     (1046, ("signal or", "background?")),
 )
 NETWORKS = (  # from and to which stage, what the network does, where the course has it, key press
-    (3, 4, "final classifier", "the next page", 1),
+    (3, 4, "final classifier", "the next slide", 1),
     (2, 3, "better variables: which jet is this?", "lectures 08 and 10", 2),
     (1, 2, "reconstruction", "lectures 11 and 12", 3),
     (0, 4, "direct analysis of raw signals", "lecture 08: the brightness of stars over time", 4),
@@ -117,7 +118,8 @@ def stages():
     d = Drawing(
         "stages",
         "An analysis goes from raw signals to hits, to tracks, showers and jets, to variables of "
-        "the event and to a decision. A network can take over each of these steps, or all of them.",
+        "the event and to a decision. A network can do a single one of these steps, or replace the "
+        "whole chain.",
     )
     boxes = [
         d.box("linear", x, 56, 176, 84, *lines, part=lines[0], thing="data") for x, lines in STAGES

@@ -167,6 +167,33 @@ def test_new_words_keep_the_outputs(built):
     assert notebooks.differences(built) == []
 
 
+def test_a_drawing_that_has_changed_is_named_and_replaced(lecture):
+    figures = lecture.root / "lectures" / "figures"
+    figures.mkdir()
+    dot = (
+        '<svg class="drawing" viewBox="0 0 9 9" width="9" height="9" aria-label="A {} dot."></svg>'
+    )
+    (figures / "dot.svg").write_text(dot.format("red"), encoding="utf-8")
+    source = course_project.LECTURE.replace('print("counted")', 'course.drawing("dot")')
+    lecture.source.write_text(source, encoding="utf-8")
+    notebook = text.read_source(lecture)
+    data = {"image/svg+xml": course.drawing("dot", root=lecture.root).svg, "text/plain": ""}
+    (cell,) = [c for c in notebook.cells if "course.drawing" in c["source"]]
+    shown = {"output_type": "execute_result", "execution_count": 1, "data": data, "metadata": {}}
+    cell["outputs"] = [notebooks.need("nbformat").from_dict(shown)]
+    cell["execution_count"] = 1
+    project.write_text(lecture.notebook, views.to_read(notebooks.to_json(notebook)))
+    assert notebooks.differences(lecture) == []
+    (figures / "dot.svg").write_text(dot.format("blue"), encoding="utf-8")
+    (line,) = notebooks.differences(lecture)
+    assert "slide 'It is two'" in line and line.endswith("run: tinyattn build --texts 04")
+    notebooks.build_notebook(lecture, texts_only=True)
+    assert notebooks.differences(lecture) == []
+    (now,) = [data for data, *_ in filter(None, map(notebooks._drawn, outputs(lecture)))]
+    assert "A blue dot." in "".join(now["image/svg+xml"])
+    assert "A blue dot." in "".join(now["text/plain"])
+
+
 def test_a_figure_takes_fewer_bytes():
     image = pytest.importorskip("PIL.Image")
     pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -155,7 +155,7 @@ def test_the_lecturer_reads_the_same_time(number):
     document = project.find(ROOT, number)
     minutes = stated.search(document.source.read_text("utf-8"))[0]
     page = (ROOT / f"lectures/teaching/{number.removeprefix('hw')}.md").read_text("utf-8")
-    assert f"{minutes} minutes, `tinyattn check" in page
+    assert f"{minutes} minutes, and `tinyattn check" in page
     lecture = project.find(ROOT, number.removeprefix("hw")).source.read_text("utf-8")
     assert set(re.findall(r"Homework \d\d takes (\d+ to \d+)", lecture)) <= {minutes}
 

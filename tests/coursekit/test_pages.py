@@ -103,13 +103,13 @@ def test_a_whole_page_lacks_nothing():
 @pytest.mark.parametrize(
     ("pattern", "new", "said"),
     [
-        (r"short way", "way", "short way"),
+        (r"short version", "way", "short version"),
         (r"## Prepare", "## Before", "its parts are"),
         (r"(?s)## Last ten.*?(?=## Home)", "", "its parts are"),
         (r"(?m)^- .*\n", "", "fewer than two points"),
         (r"(?m)^\| [\"E].*\n", "", "fewer than four rows"),
         (r"\*Answer\*: ", "", "two exercises"),
-        (r"\d+ to \d+ minutes", "an hour", "how long it is"),
+        (r"\d+ to \d+ minutes", "an hour", "30 to 60 minutes"),
         (r"Open question 7a", "A question", "no line 'Open question"),
         (r"Open question 7a", "Open question 9z", "has no question 9z"),
         (r"marks of 2", "marks", "table"),
@@ -127,7 +127,7 @@ def test_a_lecture_without_plan_ending_and_page_is_told_so(tmp_path):
     (document,) = project.lectures(small_project.make(tmp_path))
     found = "\n".join(teaching.lacks(document, text.read_source(document).cells, TASKS))
     for said in (
-        "the short way takes 8 minutes",
+        "the short version takes 8 minutes",
         "0 of its questions",
         "notes",
         "'### Words'",

@@ -205,7 +205,9 @@ def test_the_words_of_a_drawing_say_why_they_are_all_that_is_shown(asking, words
     for _ in range(2):  # also where outputs are kept and only words are new
         views.fold(notebook.cells)
         said = drawing["text/plain"]
-        assert said.count("Trust Notebook") == 1 and said.endswith("In words:\na < b")
+        assert said.count("Trust Notebook") == 1 and said.endswith(
+            "This is what the drawing shows:\na < b"
+        )
 
 
 def test_the_students_copy_asks_for_a_prediction(asking):

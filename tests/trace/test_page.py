@@ -369,7 +369,7 @@ def test_the_walk_ends_at_the_weight(tmp_path):
     assert len(titles) == 15
     assert cut == []
     measured, computed = re.search(
-        r"Measured so: (\S+); by the slopes: (\S+)\.", texts[-1]
+        r"measured gradient is (\S+), and the gradient from the slopes is (\S+)\.", texts[-1]
     ).groups()
     assert np.isclose(float(measured.replace("−", "-")), g, rtol=1e-3)
     assert np.isclose(float(computed.replace("−", "-")), g, rtol=1e-3)
@@ -559,7 +559,7 @@ def test_a_loss_is_closed_and_relu_adds_nothing(tmp_path):
     )
     assert any("cross_entropy()" in box for box in boxes) and sums
     said = dict(reasons)
-    assert said["relu"] == ": relu passes it on as it is"
+    assert said["relu"] == ": relu passes it on unchanged"
     assert "passes it on" in said["getitem"] and "added" not in said["getitem"]
 
 

@@ -13,7 +13,7 @@ function draw(turned = true) {
   drawOverview();
   drawWhere(node);
   const lead = backward ? came(node, i) : group ? folded(group, node, i, slopesThrough(group, node, i)) : made(node, i);
-  $("#sum").innerHTML = lead + (group && !backward ? "" : source(node, backward)) + (backward || !node.grad ? "" : `<p class="quiet">dL/d ${escaped(nameOf(node, i))} = ${text(node.grad[i])}; space: how it came</p>`);
+  $("#sum").innerHTML = lead + (group && !backward ? "" : source(node, backward)) + (backward || !node.grad ? "" : `<p class="quiet">dL/d ${escaped(nameOf(node, i))} = ${text(node.grad[i])}; press space to see how it was computed</p>`);
   fitTables();
   drawArrays();
   drawCard();

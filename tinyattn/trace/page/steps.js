@@ -125,7 +125,7 @@ function choose(node, i) {
 function aside(node, i) {
   state.history.pop();
   const said = { given: "was given", constant: "is a constant", parameter: "is a parameter" }[node.kind];
-  $("#sum").prepend(element("p", "quiet", `${escaped(nameOf(node, i))} = ${text(node.data[i])} ${said}: nothing was computed before it, and nobody asked for its gradient.`));
+  $("#sum").prepend(element("p", "quiet", `${escaped(nameOf(node, i))} = ${text(node.data[i])} ${said}: this number was not computed from others, and its gradient was not needed.`));
 }
 
 function back() {

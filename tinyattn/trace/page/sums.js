@@ -28,11 +28,11 @@ function made(node, i) {
   const all = parts(node, i);
   const name = escaped(nameOf(node, i));
   let html = `<h2>${name} = ${text(node.data[i])}</h2>`;
-  if (!all.length) return `${html}<p>made by <b>${operationOf(node).name}</b>: no number that it could be differentiated by</p>`;
+  if (!all.length) return `${html}<p>computed by <b>${operationOf(node).name}</b>, which has no input with a derivative here</p>`;
   const summed = node.terms ? all.filter((p) => isSummand(node, p)) : [];
-  html += copied(summed, all) ?? written(node, i, all) ?? (node.terms ? sum(node, i, summed) : `<p>made by <b>${operationOf(node).name}</b> of these numbers</p>`);
+  html += copied(summed, all) ?? written(node, i, all) ?? (node.terms ? sum(node, i, summed) : `<p>computed by <b>${operationOf(node).name}</b> from these numbers</p>`);
   const lists = node.terms && !written(node, i, all) && !copied(summed, all);
-  return html + extras(node) + wrongNote(node) + (lists ? more("slopes", "How far does each one move it? The slopes", slopes(node, all)) : copied(summed, all) ? "" : slopes(node, all));
+  return html + extras(node) + wrongNote(node) + (lists ? more("slopes", "How much does each number change it? The slopes", slopes(node, all)) : copied(summed, all) ? "" : slopes(node, all));
 }
 
 // an index, an axis, a shape: what is no number of an array
@@ -46,7 +46,7 @@ function copied(summed, all) {
   const [one] = summed;
   if (summed.length !== 1 || one.slope !== 1 || !one.source || all.some((p) => p !== one && p.slope !== 0)) return null;
   const others = all.length - 1;
-  return `<p class="formula">the same number as ${partLink(one)}</p>${others ? `<p class="quiet">picked among ${others + 1}; the others have slope 0</p>` : ""}`;
+  return `<p class="formula">the same number as ${partLink(one)}</p>${others ? `<p class="quiet">selected from ${others + 1} numbers; the others have slope 0</p>` : ""}`;
 }
 
 // one number of each operand: the formula with its numbers, as tanh(0.3) or a / b
@@ -88,16 +88,16 @@ function sum(node, i, summed) {
 
 function slopes(node, all) {
   const [shown, rest] = largest(all.filter((p) => p.source || p.slope), (p) => p.slope);
-  const lines = shown.map((p) => `<tr class="${p.wrong ? "wrong" : ""}"><td>by ${partLink(p)}</td><td>${text(valueOf(p))}</td><td>${text(p.slope)}</td>${measuredCell(p, node)}</tr>`);
+  const lines = shown.map((p) => `<tr class="${p.wrong ? "wrong" : ""}"><td>${partLink(p)}</td><td>${text(valueOf(p))}</td><td>${text(p.slope)}</td>${measuredCell(p, node)}</tr>`);
   if (rest) lines.push(`<tr><td class="quiet">and ${rest.count} with a smaller slope</td></tr>`);
-  return `<table><tr><th></th><th>its value</th><th>slope</th><th>measured</th></tr>${lines.join("")}</table>
-<p class="quiet">When that number moves by a little, this one moves by slope times as much.</p>`;
+  return `<table><tr><th></th><th>value</th><th>slope</th><th>measured</th></tr>${lines.join("")}</table>
+<p class="quiet">If one of these numbers changes by a little, the chosen number changes by slope times as much.</p>`;
 }
 
 function wrongNote(node) {
   const m = node.measured;
   if (!m?.wrong) return "";
-  return `<p class="wrong">${m.wrong} of ${m.compared} measured slopes differ from what the rule of ${escaped(operationOf(node).name)} says: the rule is wrong.</p>`;
+  return `<p class="wrong">${m.wrong} of ${m.compared} measured slopes differ from those of the rule of ${escaped(operationOf(node).name)}, so the rule is wrong.</p>`;
 }
 
 // ---- a folded layer
@@ -105,12 +105,12 @@ function wrongNote(node) {
 function folded(group, node, i, outside) {
   const all = [...outside].flatMap(([id, m]) => [...m].map(([j, slope]) => ({ node: trace.nodes[id], j, slope })));
   const [shown, rest] = largest(all, (p) => p.slope);
-  const lines = shown.map((p) => `<tr><td>by ${link(p.node, p.j)}</td><td>${text(p.node.data[p.j])}</td><td>${text(p.slope)}</td></tr>`);
+  const lines = shown.map((p) => `<tr><td>${link(p.node, p.j)}</td><td>${text(p.node.data[p.j])}</td><td>${text(p.slope)}</td></tr>`);
   if (rest) lines.push(`<tr><td class="quiet">and ${rest.count} with a smaller slope</td></tr>`);
   return `<h2>${escaped(nameOf(node, i))} = ${text(node.data[i])}</h2>
-<p>out of <b>${escaped(group.label)}</b>${group.formula ? `: ${escaped(group.formula)}` : ""}, ${group.shown.length} steps <button data-group="${group.id}">open it</button></p>
-<p class="quiet">${all.length} numbers outside have a part in it; if one moves a little, this one moves by slope times as much:</p>
-<table class="dense"><tr><th></th><th>its value</th><th>slope</th></tr>${lines.join("")}</table>`;
+<p>computed by <b>${escaped(group.label)}</b> in ${group.shown.length} steps <button data-group="${group.id}">open</button>${group.formula ? `: ${escaped(group.formula)}` : ""}</p>
+<p class="quiet">The chosen number depends on ${all.length} numbers outside of this box. If one of them changes by a little, the chosen number changes by slope times as much:</p>
+<table class="dense"><tr><th></th><th>value</th><th>slope</th></tr>${lines.join("")}</table>`;
 }
 
 // ---- backward: how dL/dx[j] came
@@ -118,28 +118,28 @@ function folded(group, node, i, outside) {
 function came(node, i) {
   const g = node.grad?.[i];
   let html = `<h2>dL/d ${escaped(nameOf(node, i))} = ${text(g)}</h2>`;
-  if (node === trace.last) return `${html}<p>L moves as much as itself: 1. Here the way back begins.</p>`;
+  if (node === trace.last) return `${html}<p>dL/dL is always 1. The backward pass begins here.</p>`;
   const all = uses(node, i).filter((u) => u.node.grad);
-  if (!all.length) return `${html}<p class="quiet">It goes into nothing that L depends on.</p>`;
+  if (!all.length) return `${html}<p class="quiet">L does not depend on this number.</p>`;
   const part = (u) => u.slope * u.node.grad[u.i];
   const [shown, rest] = largest(all, part);
   const put = (s) => (s.startsWith("−") ? `(${s})` : s);
   const lines = shown.map((u) => `<tr class="${u.wrong ? "wrong" : ""}"><td>${link(u.node, u.i)}</td><td>${text(u.node.grad[u.i])}</td><td>· ${put(text(u.slope))}</td><td>= ${text(part(u))}</td></tr>`);
   if (rest) lines.push(`<tr><td class="quiet">and ${rest.count} smaller ones</td><td></td><td></td><td>${text(rest.sum)}</td></tr>`);
   if (all.length > 1) lines.push(`<tr class="total"><td>sum</td><td></td><td></td><td>= ${text(g)}</td></tr>`);
-  html += `<table><tr><th>it goes into</th><th>dL/d of that</th><th>· slope</th><th>= part</th></tr>${lines.join("")}</table>
-<p class="quiet">Slope: how much that moves when ${escaped(nameOf(node, i))} moves.</p>`;
+  html += `<table><tr><th>used in</th><th>dL/d of this</th><th>· slope</th><th>= term</th></tr>${lines.join("")}</table>
+<p class="quiet">Slope: how much the number on the left changes when ${escaped(nameOf(node, i))} changes.</p>`;
   const users = [...new Set(all.map((u) => u.node))];
   html += users.map(wrongNote).join("");
-  html += more("measured", "Are the slopes right? Measured", `<table><tr><th></th><th>slope</th><th>measured</th></tr>${shown.map((u) => `<tr><td>of ${link(u.node, u.i)}</td><td>${text(u.slope)}</td>${measuredCell(u, u.node)}</tr>`).join("")}</table>${users.map(agreement).join("")}`);
-  if (node.kind !== "result") return `${html}<p class="quiet">It was not computed, so the way back ends here${node.kind === "parameter" ? "; training reads this gradient" : ""}.</p>`;
-  return html + more("goes", "Where does dL go on to?", goes(node, i));
+  html += more("measured", "Are the slopes correct? Measured slopes", `<table><tr><th></th><th>slope</th><th>measured</th></tr>${shown.map((u) => `<tr><td>${link(u.node, u.i)}</td><td>${text(u.slope)}</td>${measuredCell(u, u.node)}</tr>`).join("")}</table>${users.map(agreement).join("")}`);
+  if (node.kind !== "result") return `${html}<p class="quiet">This number was not computed from others, so the backward pass ends here.${node.kind === "parameter" ? " Training uses this gradient." : ""}</p>`;
+  return html + more("goes", "To which numbers does the gradient go next?", goes(node, i));
 }
 
 function agreement(node) {
   const m = node.measured;
   if (!m?.compared) return "";
-  return `<p class="quiet">${escaped(operationOf(node).name)}: ${m.compared - m.wrong} of ${m.compared} slopes as measured, to ${text(m.largest)}.</p>`;
+  return `<p class="quiet">${escaped(operationOf(node).name)}: ${m.compared - m.wrong} of ${m.compared} slopes agree with the measurement to ${text(m.largest)}.</p>`;
 }
 
 function goes(node, i) {
@@ -148,7 +148,7 @@ function goes(node, i) {
   const [shown, rest] = largest(all, (p) => p.slope * g);
   const lines = shown.map((p) => `<tr><td>${partLink(p)}</td><td>${text(p.slope)}</td><td>· ${text(g)}</td><td>= ${text(p.slope * g)}</td></tr>`);
   if (rest) lines.push(`<tr><td class="quiet">and ${rest.count} smaller ones</td></tr>`);
-  return lines.length ? `<table><tr><th>to</th><th>slope</th><th>· dL/d this</th><th>= part</th></tr>${lines.join("")}</table>` : '<p class="quiet">Nothing that asks for a gradient.</p>';
+  return lines.length ? `<table><tr><th>to</th><th>slope</th><th>· dL/d of the chosen number</th><th>= term</th></tr>${lines.join("")}</table>` : '<p class="quiet">No input of this step needs a gradient.</p>';
 }
 
 // ---- the source
@@ -170,7 +170,7 @@ function source(node, backward) {
   operations = [...new Set(operations)];
   const formulas = operations.map((o) => `<p><b>${escaped(o.name)}</b>: ${escaped(o.formula)}</p>`).join("");
   const codes = [...seen.values()].map((s) => `<pre>${escaped(s.text)}</pre><p class="quiet">${escaped(s.file)}, line ${s.line}</p>`).join("");
-  const title = backward ? "The rule, as it stands in the source" : "The operation, as it stands in the source";
+  const title = backward ? "The rule in the source code" : "The operation in the source code";
   return formulas + codes ? more("source", title, formulas + codes) : "";
 }
 
@@ -191,9 +191,9 @@ function drawArrays() {
     const outside = [...slopesThrough(group, node, i)].map(([id, marks]) => {
       const values = new Float32Array(trace.nodes[id].size);
       for (const [j, slope] of marks) values[j] = slope;
-      return { node: trace.nodes[id], values, lead: "slope by " };
+      return { node: trace.nodes[id], values, lead: "slope for " };
     });
-    flow.append(row([{ node, grad }]), arrow("made by", [{ name: group.label }]), row(outside));
+    flow.append(row([{ node, grad }]), arrow("computed by", [{ name: group.label }]), row(outside));
   } else {
     const from = marksOf(parts(node, i).filter((p) => p.source), (p) => origin(p.source, p.j));
     flow.append(row([...from].map(([x, marks]) => ({ node: x, grad: grad && Boolean(x.grad), marks }))));

@@ -25,7 +25,7 @@ function arrayBox({ node, grad, marks, values, lead = "" }) {
   const before = lead || (grad ? "dL/d " : "");
   box.append(element("div", "name", `${before}<button class="link" title="${escaped(node.name)}" data-node="${node.id}" data-i="${state.chosen.get(node.id) ?? 0}">${escaped(node.name)}</button> <small>${shapeOf(node)}</small> <span class="quiet">${said}</span>`));
   if (!values) {
-    box.append(element("div", "quiet", "nobody asked for its gradient"));
+    box.append(element("div", "quiet", "its gradient was not needed"));
     return box;
   }
   if (!node.size) {
@@ -60,7 +60,7 @@ function isKnown(node, grad) {
 
 function slicePicker(node, k, count, slice) {
   const lead = indexOf(node, k * slice).slice(0, -2).join(", ");
-  const picker = element("div", "pick", `[${lead}, :, :] <button aria-label="slice before">◂</button> <button aria-label="next slice">▸</button>`);
+  const picker = element("div", "pick", `[${lead}, :, :] <button aria-label="previous slice">◂</button> <button aria-label="next slice">▸</button>`);
   const turn = (by) => { state.slices.set(node.id, (k + count + by) % count); draw(false); };
   const [before, after] = picker.querySelectorAll("button");
   before.onclick = () => turn(-1);
@@ -125,7 +125,7 @@ function map(view) {
   };
   canvas.onclick = (event) => { const i = under(event); if (i !== null) choose(node, i); };
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `${node.name} ${shapeOf(node)} as a map of colours; the numbers around ${nameOf(node, view.at)} stand below`);
+  canvas.setAttribute("aria-label", `${node.name} ${shapeOf(node)} as a heat map. The numbers around ${nameOf(node, view.at)} are below.`);
   const box = element("div", "map");
   box.append(canvas);
   if (r0 + c0 > 0 || height < rows || width < columns) box.append(element("div", "pick", `rows ${r0} to ${r0 + height - 1}, columns ${c0} to ${c0 + width - 1} of ${shapeOf(node)}`));
