@@ -31,9 +31,9 @@ def landscape(potential, title, scale, size=(9.5, 3.9)):
     potential(np.sqrt(np.sum(np.square(x), axis=1))).sum().backward()
     ax.quiver(*at.T, *-x.grad.T, color=RED, angles="xy", scale_units="xy", scale=scale, width=0.006)
     ax.plot(0, 0, "o", color="black", ms=9)
-    ax.set(aspect="equal", xlabel="x₁", ylabel="x₂", title="arrows: the force")
+    ax.set(aspect="equal", xlabel="x₁", ylabel="x₂", title="Potential and force (arrows)")
     cut.plot(line, potential(np.abs(line)), color=COLORS[0])
-    cut.set(xlabel="x₁ (at x₂ = 0)", ylabel="potential", title="a cut through the middle")
+    cut.set(xlabel="x₁ (at x₂ = 0)", ylabel="potential", title="Cut through the middle")
     picture.figure.suptitle(title)
     return picture
 
