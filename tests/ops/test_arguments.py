@@ -84,6 +84,8 @@ def test_other_errors_stay_as_they_are():
         np.partition(x, 1)
     with pytest.raises(ValueError, match="weights"):
         np.bincount([1, 2], weights=x[0])
+    with pytest.raises(ValueError, match="convolve: mode must be \"full\".*got 'half'"):
+        np.convolve(x[0], x[1], "half")
 
 
 def test_row_stack_is_vstack():
