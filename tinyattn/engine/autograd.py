@@ -595,7 +595,7 @@ def as_array_or_tensor(g, kind):
 
 
 def as_array(g):
-    """Return a sum of two gradients as an array or Tensor.
+    """Return g, the sum of two gradients, as an array or Tensor.
 
     NumPy's sum of two 0-d arrays is a scalar, which would be neither.
     """

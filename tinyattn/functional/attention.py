@@ -34,7 +34,7 @@ def scaled_dot_product_attention(
         bias     numbers added to the scores, broadcast to [..., T, S], where -inf hides a key like
                  the mask, or None for 0
         causal   True: query t attends only to the keys s ≤ t, where t and s both count from 0
-        scale    factor of the scores, or None for 1/√D
+        scale    factor of the products q·k, or None for 1/√D
         impl     which implementation to use. All of them give the same result and gradients
                  "sums"    the index sums as loops (compiled if Numba is installed)
                  "numpy"   array algebra: two matrix products and a softmax. This is the only
@@ -120,7 +120,7 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
                  everywhere
         bias     numbers added to the scores, broadcast to [..., T, S], or None for 0
         causal   True: query t attends only to the keys s ≤ t, where t and s both count from 0
-        scale    factor of the scores, or None for 1/√D
+        scale    factor of the products q·k, or None for 1/√D
 
     Returns:
         weights [..., T, S]. Each row sums to 1, or to 0 if its query may not attend to any key

@@ -163,9 +163,9 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
         y[o, i] = b[o] + Σ_c Σ_k w[o, c, k] x[c, i · stride + k · dilation - padding]
 
     Args:
-        x          [B, C, L] or [C, L]
-        weight     w [O, C / groups, K]
-        bias       b [O], or None
+        x          sequences of length L with C channels [B, C, L], or one of them [C, L]
+        weight     w [O, C / groups, K], for O output channels and a kernel of length K
+        bias       b [O], or None for 0
         stride     distance between the windows of neighbouring outputs
         padding    number of zeros on both sides, "valid" for 0, or "same" for L' = L, which needs
                    stride=1
@@ -191,9 +191,9 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
     The stride, padding and dilation are a number for both axes, or a pair of numbers.
 
     Args:
-        x          [B, C, H, W] or [C, H, W]
-        weight     [O, C / groups, KH, KW]
-        bias       [O], or None
+        x          images with C channels [B, C, H, W], or one of them [C, H, W]
+        weight     [O, C / groups, KH, KW], for O output channels and a kernel of KH × KW pixels
+        bias       [O], or None for 0
         stride     distance between the windows of neighbouring outputs
         padding    number of zeros on all sides, "valid" for 0, or "same" for an output of the size
                    of x, which needs stride=1
@@ -251,7 +251,7 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     """Return the maximum of each window. Equal maxima share the gradient.
 
     Args:
-        x             [B, C, L] or [C, L]
+        x             sequences of length L with C channels [B, C, L], or one of them [C, L]
         kernel_size   length K of the window
         stride        distance between neighbouring windows, or None for kernel_size
         padding       number of positions with -inf on both sides, at most K/2
@@ -275,7 +275,7 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     """Return the maximum of each window over two axes, as `max_pool1d` does over one axis.
 
     Args:
-        x             [B, C, H, W] or [C, H, W]
+        x             images with C channels [B, C, H, W], or one of them [C, H, W]
         kernel_size   size of the window. This and the next three arguments are a number for both
                       axes, or a pair of numbers
         stride        distance between neighbouring windows, or None for kernel_size
@@ -308,7 +308,8 @@ def avg_pool1d(
     """Return the mean of each window.
 
     Args:
-        x                   [B, C, L] or [C, L]
+        x                   sequences of length L with C channels [B, C, L], or one of them [C,
+                            L]
         kernel_size         length K of the window
         stride              distance between neighbouring windows, or None for kernel_size
         padding             number of zeros on both sides, at most K/2
@@ -341,7 +342,7 @@ def avg_pool2d(
     """Return the mean of each window over two axes, as `avg_pool1d` does over one axis.
 
     Args:
-        x                   [B, C, H, W] or [C, H, W]
+        x                   images with C channels [B, C, H, W], or one of them [C, H, W]
         kernel_size         size of the window. This and the next two arguments are a number for
                             both axes, or a pair of numbers
         stride              distance between neighbouring windows, or None for kernel_size

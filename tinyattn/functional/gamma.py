@@ -9,7 +9,7 @@ from tinyattn.ops.gamma import polygamma
 
 
 def lgamma(x):
-    """Return the log-gamma function of each element, ln |Γ(x)|.
+    """Return the log-gamma function of each element of x, ln |Γ(x)|.
 
     It is infinite at the poles 0, -1, -2, … For x < ½, the function is computed as ln π - ln |sin
     πx| - ln Γ(1 - x).
@@ -22,7 +22,7 @@ def lgamma(x):
 
 
 def digamma(x):
-    """Return the digamma function of each element, ψ(x) = d/dx ln |Γ(x)|.
+    """Return the digamma function of each element of x, ψ(x) = d/dx ln |Γ(x)|.
 
     It has no value at the poles 0, -1, -2, … For x < ½, the function is computed as ψ(1 - x) - π /
     tan πx.

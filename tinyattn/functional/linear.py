@@ -15,9 +15,9 @@ def linear(x, weight, bias=None):
     """Return the linear map of the last axis of x, x Wᵀ + b.
 
     Args:
-        x        [..., in]
+        x        vectors with `in` features [..., in]
         weight   W [out, in]
-        bias     b [out], or None
+        bias     b [out], or None for 0
 
     Returns:
         [..., out]

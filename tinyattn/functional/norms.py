@@ -98,7 +98,8 @@ def batch_norm(
         x              [B, C, ...]
         running_mean   running average of the mean [C], an array that is updated in training. It may
                        be None in training
-        running_var    running average of the variance (divided by n - 1), in the same form
+        running_var    running average of the variance (Σ (x - mean)² / (n - 1) for n values of a
+                   feature), in the same form
         weight         [C], or None for 1
         bias           [C], or None for 0
         training       True: mean and var are those of the batch, over all axes but axis 1, where

@@ -188,7 +188,7 @@ def median(a, axis=None, *, keepdims=False):
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     """Return the integral of y over x along `axis` by the trapezoidal rule.
 
-    x has the shape of y or is a vector. If it is None, neighbouring points have the distance dx.
+    x has the shape of y or is a vector. If x is None, neighbouring points have the distance dx.
     """
     n = np.shape(y)[axis]
     middle = (take(y, np.arange(1, n), axis) + take(y, np.arange(n - 1), axis)) / 2

@@ -150,10 +150,10 @@ SHARE = 0.6  # largest opacity, through which the background is visible, so dark
 
 
 def reach_of(values):
-    """Return the absolute value that gets the full colour.
+    """Return the absolute value that gets the full colour, for the numbers in an array.
 
-    It is the largest one. Among more than 50 numbers, it is their 98% quantile if the largest one
-    is more than four times as large.
+    It is the largest absolute value. If the largest of more than 50 is more than four times as
+    large as their 98% quantile, it is this quantile.
     """
     sizes = np.abs(values[np.isfinite(values)].astype(np.float64)).ravel()
     if sizes.size == 0:

@@ -106,8 +106,6 @@ LSTM = Cell("LSTM", 3, 4, 2, lstm_step)
 def scan(x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
     """Return the states h_t of all steps [B, T, H], and the last state, a tuple of [B, H].
 
-    Callers pass the name of the cell as the name of the operation.
-
     Args:
         x         sequences [B, T, D]
         cell      the `Cell`
