@@ -479,8 +479,8 @@ def sliding_window_view(x, window_shape, axis=None):
     axes = reduce.axes_of(x, axis)
     if len(lengths) != len(axes):
         raise ValueError(
-            f"sliding_window_view: got {len(lengths)} lengths for {len(axes)} axes. Pass one "
-            "length for each axis"
+            "sliding_window_view: window_shape must have a length for each axis "
+            f"({len(axes)}), got {window_shape}"
         )
     for length, i in zip(lengths, axes, strict=True):
         starts = np.arange(x.shape[i] - length + 1)

@@ -185,8 +185,8 @@ class Spectrum:
         if f is None or method != "__call__" or options or not isinstance(inputs[0], Spectrum):
             if f is not None and not isinstance(inputs[0], Spectrum):
                 raise TypeError(
-                    f"np.{ufunc.__name__}: a spectrum must be the left operand. Write spectrum * "
-                    "filter"
+                    f"np.{ufunc.__name__}: a spectrum must be the left operand. Put it first, as "
+                    "in spectrum * filter or -spectrum + x"
                 )
             raise TypeError(
                 f"np.{ufunc.__name__} has no derivative rule for a spectrum. Compute with .real "
