@@ -134,7 +134,9 @@ def test_rules_that_cannot_be_called_are_refused_at_once():
         np.add,
     ):
         power.defvjp(right)
-    with pytest.raises(TypeError, match="primitive: expected a function with a name, got a part"):
+    with pytest.raises(
+        TypeError, match="primitive: expected a function with a name, got an object of type part"
+    ):
         primitive(functools.partial(np.sum, axis=0))
 
 
@@ -149,7 +151,7 @@ def test_the_last_rule_given_counts():
     np.sum(twice(x)).backward()
     np.testing.assert_array_equal(x.grad, [9, 9, 9])
     twice.defvjp_joint(lambda g, y, x: [g, g])
-    with pytest.raises(ValueError, match="returned 2 gradients for 1 inputs"):
+    with pytest.raises(ValueError, match=r"a gradient for each input \(1\), got 2"):
         np.sum(twice(x)).backward()
 
 
@@ -191,7 +193,9 @@ def test_every_input_must_get_its_gradient():
     for answer in ([1.0], None, np.ones(3)):
         total.defvjp_joint(lambda g, y, *xs, answer=answer: answer)
         for h in (b, b * 1):
-            with pytest.raises((TypeError, ValueError), match="the rule of total returned"):
+            with pytest.raises(
+                (TypeError, ValueError), match="the rule of total (returned|must return)"
+            ):
                 np.sum(total(a, h)).backward()
     total.defvjp_joint(lambda g, y, *xs: [g] * len(xs))
     np.sum(total(a, b, 2.0)).backward()
@@ -199,7 +203,7 @@ def test_every_input_must_get_its_gradient():
 
 
 def test_more_rules_than_inputs():
-    with pytest.raises(ValueError, match="2 rules"):
+    with pytest.raises(ValueError, match=r"each input \(1\), got 2"):
         primitive(lambda x: 2 * x).defvjp(lambda g, y, x: 2 * g, lambda g, y, x: g)
 
 

@@ -147,7 +147,7 @@ def test_inner_derivative_at_an_array_keeps_its_connection():
 
 def test_result_must_be_one_array():
     for f in (grad, jacobian):
-        with pytest.raises(TypeError, match="must return one array, got tuple"):
+        with pytest.raises(TypeError, match="must return one array, got a tuple"):
             f(lambda x: (x, x))(X)
 
 
@@ -198,6 +198,26 @@ def test_jacobian_and_hessian_nest():
     np.testing.assert_allclose(third, 6 * np.einsum("ij,jk->ijk", np.eye(3), np.eye(3)), **EXACT)
     trace = lambda x: np.trace(hessian(lambda z: np.sum(z**4))(x))
     np.testing.assert_allclose(grad(trace)(X), 24 * X, **EXACT)
+
+
+def test_hessian_by_several_arguments():
+    """H[m][n] has the shape of argument m and then that of argument n."""
+    f = lambda a, x: np.sum(x @ a @ x)
+    H = hessian(f, (1, 0))(A, X)
+    np.testing.assert_allclose(H[0][0], A + A.T, **EXACT)
+    assert H[1][1].shape == (3, 3, 3, 3) and not H[1][1].any()
+    np.testing.assert_allclose(H[0][1], np.transpose(H[1][0], (2, 0, 1)), **EXACT)
+    expected = np.einsum("ki,j->kij", np.eye(3), X) + np.einsum("kj,i->kij", np.eye(3), X)
+    np.testing.assert_allclose(H[0][1], expected, **EXACT)
+
+
+@pytest.mark.parametrize("transform", [grad, value_and_grad, jacobian, hessian])
+def test_a_transform_of_something_else_than_a_function(transform):
+    name = transform.__name__
+    with pytest.raises(
+        TypeError, match=rf"^{name}: expected a function, got an .* float.*ta\.{name}"
+    ):
+        transform(2.0)
 
 
 def test_newton_finds_the_minimum_of_rosenbrock():
@@ -346,7 +366,7 @@ def test_gradient_through_a_kernel_can_be_read_but_not_differentiated():
     slope = grad(f)(x)
     with no_grad():
         np.testing.assert_array_equal(slope.numpy(), grad(f)(x))
-    with pytest.raises(NotImplementedError, match="no second derivative"):
+    with pytest.raises(NotImplementedError, match="cannot be differentiated twice"):
         np.sum(slope**2).backward()
 
 

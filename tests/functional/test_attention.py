@@ -555,7 +555,7 @@ def test_wrong_shapes(arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(mask=np.ones((5, 5))), r"mask must be bool \(True = may take part\), got float64"),
+        (dict(mask=np.ones((5, 5))), r"mask must be bool \(True where a query may .*, got float64"),
         (dict(q=np.ones((5, 4), int)), f"q must be floating point, got {np.int_.__name__}"),
         (
             dict(

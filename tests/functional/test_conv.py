@@ -104,7 +104,7 @@ def test_neighbour_table():
         ({"kernel_size": 0}, ">= 1, got"),
         ({"kernel_size": 3, "stride": 0}, ">= 1, got"),
         ({"kernel_size": 3, "padding": -1}, "expected padding >= 0"),
-        ({"kernel_size": 9}, r"a window of \(9,\) does not fit into \(5,\)"),
+        ({"kernel_size": 9}, r"a window of size \(9,\) does not fit into x of size \(5,\)"),
     ):
         with pytest.raises(ValueError, match=f"neighbour_table: .*{said}"):
             neighbour_table((5,), **options)
@@ -185,11 +185,25 @@ def test_layers(pair):
 
 
 BAD = [
-    (lambda: F.conv1d(ones(2, 3, 5), ones(4, 2, 3)), "channels do not match"),
+    (lambda: F.conv1d(ones(2, 3, 5), ones(4, 2, 3)), "channels do not match, because x has 3.*2$"),
+    (lambda: F.conv1d(ones(2, 3, 5), ones(4, 3)), r"weight must be .* with 3 axes, got .*\(4, 3\)"),
+    (lambda: F.conv1d(ones(2, 3, 5), ones(4, 1, 3), groups=3), "4 output.*groups=3 does not div"),
+    (lambda: F.conv1d(ones(2, 3, 5), ones(4, 1, 3), groups=0), "expected 1 <= groups, got groups"),
+    (
+        lambda: F.conv1d(ones(2, 3, 5), ones(4, 3, 3), ones(1)),
+        r"bias must have .*\(4,\), got .*\(1",
+    ),
+    (lambda: F.conv2d(ones(2, 3, 5, 5), ones(4, 3, 3, 3), ones(9), impl="kernel"), "bias must"),
+    (lambda: F.conv2d(ones(2, 3, 5, 5), ones(4, 3, 3, 3), stride=(1, 2, 3)), "each of 2 axes"),
+    (lambda: F.neighbour_table(5, 3), r"lengths must be a tuple.*got 5"),
+    (lambda: F.pad(ones(2, 3), 1), "pad must be .*got 1 for shape"),
     (lambda: F.conv1d(ones(1, 1, 2), ones(1, 1, 3)), "does not fit"),
     (lambda: F.conv2d(ones(2, 5), ones(4, 2, 3, 3)), r"expected \[B, C, H, W\]"),
     (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), stride=2, padding="same"), "needs stride=1"),
-    (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), padding="reflect"), "must be a whole number"),
+    (
+        lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), padding="reflect"),
+        'number, "same" or "valid", got',
+    ),
     (lambda: F.max_pool1d(ones(1, 1, 5), 2, padding=2), "padding <= kernel_size / 2"),
     (lambda: nn.Conv1d(3, 4, 2, groups=2), "must divide"),
     (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), impl="fast"), "must be one of auto, sums"),

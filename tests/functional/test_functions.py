@@ -143,6 +143,30 @@ def test_cosine_similarity(axis):
     )
 
 
+BROADCAST = {
+    "vectors of fewer axes": ((4, 3), (3,), 1),
+    "more axes": ((4, 3), (5, 4, 3), 1),
+    "more axes, axis 0": ((4, 3), (5, 4, 3), 0),
+    "a number for each vector": ((4, 3), (4, 1), 1),
+    "all pairs": ((4, 1, 3), (1, 5, 3), -1),
+}
+
+
+@pytest.mark.parametrize("case", BROADCAST.values(), ids=BROADCAST)
+def test_cosine_similarity_broadcasts_first(case):
+    *shapes, axis = case
+    both(
+        lambda a, b: F.cosine_similarity(a, b, axis),
+        lambda a, b: TF.cosine_similarity(a, b, axis),
+        *[normal(*shape) for shape in shapes],
+    )
+
+
+def test_cosine_similarity_of_other_shapes():
+    with pytest.raises(ValueError, match=r"x1 \(4, 3\) and x2 \(4, 2\) do not broadcast"):
+        F.cosine_similarity(np.ones((4, 3)), np.ones((4, 2)))
+
+
 # ---------------------------------------------------------------- normalisation
 
 
@@ -165,6 +189,32 @@ def test_layer_and_rms_norm(shape, dtype):
 def test_norms_refuse_another_last_axis():
     with pytest.raises(ValueError, match=r"expected the last axes of x to be \(4,\)"):
         F.layer_norm(ta.tensor(np.ones((4, 3))), 4)
+
+
+@pytest.mark.parametrize("shape", [(1,), (5,), (512, 512), (512, 1)])
+@pytest.mark.parametrize("what", ["weight", "bias"])
+def test_norms_refuse_parameters_of_another_shape(what, shape):
+    """The kernels, which run for this size, would read memory that does not belong to them."""
+    x, p = np.ones((512, 512), np.float32), np.ones(shape, np.float32)
+    average = np.ones(512, np.float32)
+    message = rf"{what} must have shape \(512,\), got \({shape[0]}"
+    with pytest.raises(ValueError, match=f"^layer_norm: {message}"):
+        F.layer_norm(x, 512, **{what: p})
+    with pytest.raises(ValueError, match=f"^batch_norm: {message}"):
+        F.batch_norm(x, average, average, **{what: p})
+    if what == "weight":
+        with pytest.raises(ValueError, match=f"^rms_norm: {message}"):
+            F.rms_norm(x, 512, p)
+
+
+def test_batch_norm_needs_averages_unless_in_training():
+    x, average = np.ones((4, 3)), np.ones(3)
+    with pytest.raises(ValueError, match=r"running_mean must be an array \[3\], got None"):
+        F.batch_norm(x, None, average)
+    with pytest.raises(ValueError, match=r"running_var must be an array \[3\], got None"):
+        F.batch_norm(x, average, None)
+    with pytest.raises(ValueError, match=r"running_var must have shape \(3,\), got \(1,\)"):
+        F.batch_norm(x, average, np.ones(1), training=True)
 
 
 @pytest.mark.parametrize("shape", [(6, 3), (2, 3, 5), (2, 3, 4, 2)])
@@ -322,7 +372,7 @@ def test_cross_entropy_of_large_scores_is_exact():
         (np.array([0, -1]), IndexError, "from 0 to 2, got -1"),
         (np.array([0, 3]), IndexError, "from 0 to 2, got 3"),
         (np.array([0.0, 1.0]), TypeError, "expected integers"),
-        (np.array([[0, 1]]), ValueError, r"target should be \(2,\)"),
+        (np.array([[0, 1]]), ValueError, r"target must have shape \(2,\)"),
     ],
 )
 def test_cross_entropy_refuses_bad_targets(target, error, message):

@@ -71,12 +71,17 @@ def test_equal_eigenvalues_have_gradients_but_not_their_vectors():
 
 def test_what_is_not_determined_is_refused():
     x = Tensor(A, requires_grad=True)
-    with pytest.raises(TypeError, match="a is 4 × 3, so the last 1 vectors.*full_matrices=False"):
+    with pytest.raises(TypeError, match="a is 4 × 3, so the full matrices.*full_matrices=False"):
         np.linalg.svd(x)
-    with pytest.raises(TypeError, match="hermitian"):
+    with pytest.raises(TypeError, match="hermitian=True is not implemented"):
         np.linalg.svd(x, full_matrices=False, hermitian=True)
     with pytest.raises(np.linalg.LinAlgError, match="slogdet: the matrix is singular"):
         gradient(lambda x: np.linalg.slogdet(x)[1], np.ones((2, 2)))
+
+
+def test_only_the_triangles_that_exist_can_be_chosen():
+    with pytest.raises(ValueError, match="UPLO must be \"L\".*got 'l'"):
+        np.linalg.eigh(Tensor(A[:3]), UPLO="l")  # the upper triangle was read
 
 
 def test_det_of_a_singular_matrix():

@@ -57,16 +57,17 @@ def test_einsum_of_any_subscripts(case):
 def test_einsum_says_what_is_wrong():
     t = Tensor(X)
     for subscripts, operands, message in (
-        ("ij,jk->ik", (t,), "names 2 operands, but 1"),
-        ("ijk->i", (t,), "does not fit an operand of 2 axes"),
-        ("i->i", (t,), "does not fit an operand of 2 axes"),
-        ("ij->k", (t,), "not understood"),
+        ("ij,jk->ik", (t,), "names 2 operands, but got 1"),
+        ("ijk->i", (t,), "does not fit an operand with 2 axes"),
+        ("i->i", (t,), "does not fit an operand with 2 axes"),
+        ("ij->k", (t,), "no operand of 'ij->k' has the output letter 'k'"),
         ("ij->ii", (t,), "repeated"),
         ("ij,ij->ij", (t, t.T), "index i has lengths 2 and 3"),
         ("ii->i", (t,), "index i has lengths 2 and 3"),
-        ("i!->i", (t,), "not understood"),
+        ("i!->i", (t,), "'!' in 'i!->i' is not a letter"),
+        ("ij->i1", (t,), "'1' in 'ij->i1' is not a letter"),
         ("i.j->i", (t,), "does not fit"),
-        ("ij->ji->ij", (t,), "not understood"),
+        ("ij->ji->ij", (t,), "'-' in 'ij->ji->ij' is not a letter"),
     ):
         with pytest.raises(ValueError, match=message):
             np.einsum(subscripts, *operands)

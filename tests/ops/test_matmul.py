@@ -63,3 +63,9 @@ def test_value_and_gradients_are_those_of_numpy(called, size, dtype, lead):
         # Y = X Wᵀ comes first; the kernel for few rows wants 16 terms in each sum at least
         few = N <= MATVEC_ROWS and D >= MATVEC_TERMS
         assert called[0] == ("product" if few else "matmul") and "sum_rows" in called
+
+
+def test_the_bias_of_a_product_of_tensors():
+    a, b, bias = np.ones((2, 3)), np.ones((3, 4)), np.arange(4.0)
+    y = matmul.gemm(tensor(a, requires_grad=True), tensor(b), bias)
+    np.testing.assert_array_equal(y.numpy(), a @ b + bias)

@@ -492,6 +492,25 @@ def test_forms_that_numpy_allows(name):
     gradcheck(f, x, order=2).expect()
 
 
+def test_norms_of_matrices():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    for axis in ((0, 1), (1, 2)):
+        y = np.linalg.norm(ta.tensor(x, requires_grad=True), "fro", axis=axis)
+        np.testing.assert_allclose(y.data, np.linalg.norm(x, "fro", axis=axis), rtol=1e-14)
+    for ord, axis in ((2, None), (1, None), ("nuc", None), (2, (0, 1)), (np.inf, (1, 0))):
+        with pytest.raises(NotImplementedError, match=f"ord={ord!r} is not implemented for matr"):
+            np.linalg.norm(ta.tensor(x[0]), ord, axis)
+
+
+@pytest.mark.parametrize("f", [np.real, np.conjugate, np.real_if_close], ids=lambda f: f.__name__)
+def test_parts_of_complex_numbers(f):
+    for z in (np.array([1 + 2j, 3 - 1j]), np.array([1 + 0j, 2])):
+        y = f(ta.tensor(z))
+        np.testing.assert_array_equal(y.data, f(z))
+        assert y.dtype == f(z).dtype
+    assert f(ta.tensor([1.0], requires_grad=True)).requires_grad
+
+
 def test_the_number_of_elements_that_are_not_zero_is_a_norm():
     x = np.array([[3.0, 0.0, 0.0], [1.0, 2.0, 0.0]])
     for axis in (0, 1):

@@ -8,7 +8,7 @@ from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
 INSTEAD = {
     "out": "The result is a new Tensor: y = {name}(...)",
-    "where": "np.where(mask, x, value) leaves elements out of what follows",
+    "where": "Replace the other elements first, with np.where(mask, x, value)",
     "dtype": "Convert before or after, with x.astype(dtype)",
     "order": "The elements of a Tensor are in reading order; x.T has the axes in reverse order",
     "casting": "Convert before, with x.astype(dtype)",
@@ -16,9 +16,16 @@ INSTEAD = {
 
 
 def run(function, args, options):
-    """Return the result of NumPy's function for Tensors.
+    """Return the result of the operation that belongs to a function of NumPy.
 
-    Raises TypeError if an argument without a derivative rule is used.
+    Args:
+        function   the function of NumPy, called with a Tensor
+        args       its positional arguments
+        options    its keyword arguments, as a dict
+
+    Raises:
+        TypeError: the function has no derivative rule, or an argument is used that the operation
+            does not have
     """
     f = HANDLED_FUNCTIONS[function]
     try:
@@ -36,8 +43,8 @@ def run(function, args, options):
     name = name.replace("numpy", "np", 1)
     takes = ", ".join(signature(f).parameters)
     wrong = [k for k in unknown if k in asked]
-    what = f"no {', '.join(wrong)}=" if wrong else f"fewer arguments by position than {len(args)}"
-    advice = INSTEAD.get(wrong[0] if wrong else "", "Without gradient: pass x.numpy()")
+    what = f"no {', '.join(wrong)}=" if wrong else f"fewer than {len(args)} arguments by position"
+    advice = INSTEAD.get(wrong[0] if wrong else "", "Without a gradient, pass x.numpy()")
     raise TypeError(
         f"{name} on Tensors takes {what}, only {takes}. {advice.format(name=name)}"
     ) from cause

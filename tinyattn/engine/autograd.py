@@ -1,4 +1,4 @@
-"""Reverse-mode automatic differentiation on NumPy arrays: the whole engine.
+"""Reverse-mode automatic differentiation on NumPy arrays: recording, and the chain rule.
 
 An operation is a NumPy function, and its derivative rule is defined right below it:
 
@@ -58,8 +58,10 @@ class Tensor(TensorMethods):
     """An array, its gradient, and the operation that computed it.
 
     Args:
-        data            number, list or array
-        dtype           dtype of the array, or None for the dtype of data, as in `ta.tensor`
+        data            number, list or array, which is copied
+        dtype           dtype of the array. None: arrays keep their dtype, Python floats become
+                        float32, and Python integers and booleans keep their type unless
+                        requires_grad is True (then they become float32 too)
         requires_grad   True: operations on the tensor are recorded, and their results require a
                         gradient too, except in a block of no_grad()
 
@@ -70,8 +72,9 @@ class Tensor(TensorMethods):
         _operation     the operation that computed the tensor, or None for a leaf
         _inputs        the inputs of the operation as Tensors, with None for inputs that are not
                        Tensors. It is () for a leaf, and None if the graph of a result was freed
-        _values        the inputs as plain values, and ...
-        _options       ... the keyword arguments, with which the rule is called
+        _values        the inputs of the operation with plain arrays instead of Tensors, for the
+                       rule. It is None for a leaf
+        _options       the keyword arguments of the operation, for the rule. It is None for a leaf
         _created       time of its creation, or 0 for a leaf. Inputs are older than outputs
         _version       [time when its values were last written to], one list for all tensors that
                        share the same memory, or NEVER_WRITTEN for a result without views or writes
@@ -115,7 +118,7 @@ class Tensor(TensorMethods):
 
     @data.setter
     def data(self, value):
-        """The values as a plain NumPy array. Assigning an array keeps it without a copy."""
+        """Replace the values. An array is kept without a copy."""
         if type(value) is not ndarray:
             value = dtypes.array_of(value, None, self.requires_grad)
         if self.requires_grad:
@@ -164,15 +167,24 @@ class Tensor(TensorMethods):
 
     @with_torch_hints
     def backward(self, gradient=None, create_graph=False) -> None:
-        """Add dL/dx to the `.grad` of every leaf tensor x from which this tensor L was computed.
+        """Add dL/dx to the `.grad` of every leaf tensor x that requires a gradient.
 
-        Gradients add up over several calls. Set `.grad = None` (or call `zero_grad()`) in between.
+        L is this tensor, which must have been computed from these leaf tensors. Gradients add up
+        over several calls. Set `.grad = None` (or call `zero_grad()`) in between. The graph is
+        freed, so a second call raises an error.
 
         Args:
-            gradient       dL/d(self), an array of the same shape, or None for 1 if this tensor is a
-                           scalar
-            create_graph   True: record the backward pass too, so that gradients can be
-                           differentiated
+            gradient       dL/d(self), an array of the same shape, if this tensor is not L but a
+                           result on the way to L. None means 1, which is right for a single number
+            create_graph   True: record the backward pass too, so that gradients are Tensors that
+                           can be differentiated, and keep the graph
+
+        Raises:
+            RuntimeError: nothing that this tensor depends on requires a gradient, the graph was
+                freed, values were overwritten, or this tensor is not a single number and gradient
+                is None
+            ValueError: gradient or the result of a rule has a wrong shape
+            TypeError: gradient is not real, or an operation has no derivative rule
         """
         if not self.requires_grad:
             raise RuntimeError(messages.NO_GRAPH)
@@ -195,7 +207,7 @@ class Tensor(TensorMethods):
         return self._data
 
     def item(self) -> float:
-        """Return the only element as a Python number."""
+        """Return the only element as a Python number. Raises ValueError if there are several."""
         return self._data.item()
 
     # NumPy passes its functions on to these two methods (NEP 13 and NEP 18)
@@ -229,12 +241,20 @@ def tensor(data, dtype=None, requires_grad=False) -> Tensor:
         dtype           dtype of the tensor, or None to choose it as described above
         requires_grad   True: operations on the tensor are recorded, and `backward` computes its
                         gradient
+
+    Raises:
+        TypeError: data does not consist of numbers or booleans, or requires_grad is True and the
+            dtype is not floating point
+        ValueError: the rows of a list have different lengths
     """
     return Tensor(data, dtype, requires_grad)
 
 
 def from_numpy(array, written=NEVER_WRITTEN) -> Tensor:
-    """Return a tensor without gradient that shares its memory with the array."""
+    """Return a tensor without gradient that shares its memory with the array.
+
+    `written` is its `_version`, which it has in common with other tensors of this memory.
+    """
     t = new(Tensor)  # this skips __init__ and its checks
     t._data, t._version = array, written
     t._operation = t._values = t._options = t._grad = None
@@ -257,7 +277,7 @@ _mode = _Mode()
 
 @contextmanager
 def set_grad_enabled(enabled):
-    """Switch recording on or off inside a `with` block, in this thread only."""
+    """Switch recording on (`enabled` is True) or off inside a `with` block, in this thread only."""
     # the block may end in another thread, so keep this thread's mode
     mine, before = _mode.__dict__, _mode.grad_enabled
     try:
@@ -280,14 +300,21 @@ def is_grad_enabled() -> bool:
 class Operation:
     """The engine's description of a primitive, with its name and its derivative rules.
 
-    rules        one function for each input, (g, y, *inputs) -> gradient of this input
-    joint        or one function for all inputs, (g, y, *inputs) -> gradients of all inputs
-    parameters   parameters of the function, as inspect.Parameter, or None if its rules are not
-                 checked
-    elementwise  whether element i of a gradient depends only on element i of g, see `invalid.py`
-    fresh        whether each array that a rule returns was allocated for it, so that it shares no
-                 memory with g, y, an input or another gradient, and may be written to
-    widened      the function with signed 64-bit integers, for whole numbers that might not fit
+    Args:
+        name         name of the operation in messages
+        parameters   parameters of the function, as inspect.Parameter, or None if its rules are not
+                     checked
+
+    Attributes:
+        rules         one function for each input, (g, y, *inputs) -> gradient of this input
+        joint         one function for all inputs, (g, y, *inputs) -> gradients of all inputs, or
+                      None if the rules are used
+        elementwise   whether element i of a gradient depends only on element i of g, see
+                      `invalid.py`
+        fresh         whether each array that a rule returns was allocated for it, so that it shares
+                      no memory with g, y, an input or another gradient, and may be written to
+        widened       the function with signed 64-bit integers, for whole numbers that might not
+                      fit, or None
     """
 
     __slots__ = ("elementwise", "fresh", "joint", "name", "parameters", "rules", "widened")
@@ -298,7 +325,10 @@ class Operation:
         self.rules, self.joint = messages.no_rules(name, parameters or ())
 
     def defvjp(self, *rules):
-        """Set the rules (vjp: vector-Jacobian product), in the order of the inputs."""
+        """Set the rules (vjp: vector-Jacobian product), in the order of the inputs.
+
+        None stands for an input that never has a gradient, and rules at the end may be left out.
+        """
         self.rules, self.joint = messages.checked_rules(self, rules), None
 
     def defvjp_joint(self, rule):
@@ -335,11 +365,13 @@ def primitive(f) -> Primitive:
 
     f receives plain arrays and returns one array. A rule receives the gradient g of the output, the
     output y, and the arguments of the call. It returns an array in the shape of its input (if NumPy
-    broadcast the input, the engine sums over the copies). f and its rules
-    must not change their arguments, which are read-only. A rule written with NumPy functions can
-    itself be differentiated.
+    broadcast the input, the engine sums over the copies). A rule written with NumPy functions can
+    itself be differentiated. f and its rules must not change their arguments, which are read-only.
 
-    Only positional arguments of f may be Tensors. For a list of Tensors, use *xs.
+    Keyword-only arguments of f must not be Tensors. For a list of Tensors, use *xs and a single
+    rule, which `.defvjp_joint` sets.
+
+    Raises TypeError if f is not a function with a name.
     """
     op = Operation(messages.name_of(f), tuple(signature(f).parameters.values()))
     compute = protected(f, op.name, "function")
@@ -363,10 +395,14 @@ def primitive(f) -> Primitive:
 
 
 def record(op, y, inputs, values, options):
-    """Wrap the output y of an operation, and record the operation if a gradient is needed.
+    """Return the output of an operation as a Tensor, and record it if a gradient is needed.
 
-    `values` are the inputs with plain arrays instead of Tensors, and `options` are the keyword
-    arguments.
+    Args:
+        op        the `Operation`
+        y         its output, an array
+        inputs    its inputs, of which some may be Tensors
+        values    the inputs with plain arrays instead of Tensors
+        options   its keyword arguments, as a dict
     """
     if type(y) is not ndarray or y.dtype is not FLOAT32:
         y = dtypes.result_array(op, y, values, options)
@@ -403,8 +439,7 @@ def owner_of(array):
 
 
 def backward_pass(root, gradient, create_graph=False, retain_graph=False, targets=None, owned=None):
-    """Return dL/dx for every leaf x below root (or only for the `targets`), as a dict {x:
-    gradient}.
+    """Return {x: dL/dx} for every leaf x from which the root was computed.
 
     Every result is younger than its inputs. Going through the graph from the youngest to the oldest
     result therefore reaches each tensor after everything that was computed from it, when its
@@ -418,19 +453,24 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                     grads[x] += rule(g, t, *values of the inputs)
         return grads                                          # left: those of the leaves
 
-    With create_graph, the rules receive Tensors instead of arrays. Since they are NumPy code, they
-    run in the same way and are recorded. Otherwise, the graph is freed during the pass, unless
-    `retain_graph` is True, which allows another backward pass (a Jacobian needs one for each row).
-    The pass ends at the targets, and parts of the graph that do not lead to a target are neither
-    computed nor freed. The set `owned` receives the tensors whose gradients are referenced nowhere
-    else.
+    Args:
+        root           the tensor at which the pass begins
+        gradient       dL/d(root), an array, or a Tensor with create_graph
+        create_graph   True: the rules receive Tensors instead of arrays. Since they are NumPy code,
+                       they run in the same way and are recorded
+        retain_graph   True: keep the graph for another backward pass (a Jacobian needs one for each
+                       row). False: free it during the pass, unless create_graph is True
+        targets        tensors whose gradients are returned, or None for all leaves. The pass ends
+                       at the targets, and parts of the graph that do not lead to a target are
+                       neither computed nor freed
+        owned          set to which each tensor is added whose gradient is an array that this pass
+                       allocated and that nothing else refers to, or None
     """
     results, grads = topological_order(root)
     if targets is not None:
         results, grads = prune_to_targets(targets, results, grads)
     grads[root] = gradient  # the other gradients are None until their first term arrives
-    # The gradients of the tensors in `owned` were allocated in this pass, so later terms are added
-    # in place.
+    # later terms are added in place to the gradients of the tensors in `owned`
     owned, kind = set() if owned is None else owned, Tensor if create_graph else ndarray
     with set_grad_enabled(create_graph), Noted() as noted:
         for t in results:  # youngest first
@@ -454,7 +494,7 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                         if op.fresh and not create_graph:
                             owned.add(x)
                     elif x in owned:
-                        total += g_x  # in place, because this pass owns the array
+                        total += g_x
                     else:
                         grads[x] = as_array(total + g_x)
                         if not create_graph:
@@ -467,8 +507,10 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
 
 
 def topological_order(root):
-    """Return all results that lead to root, youngest first, and {x: None} for x that need a
-    gradient.
+    """Return the results from which root was computed, youngest first, and {x: None}.
+
+    The keys x of the dict are all tensors that need a gradient, including root and leaves. Raises
+    RuntimeError if the graph was freed, or if values were written to after they were used.
     """
     results, needed = ([] if root._operation is None else [root]), {root: None}
     for t in results:  # the list grows during the loop
@@ -490,7 +532,11 @@ def topological_order(root):
 
 
 def prune_to_targets(targets, results, needed):
-    """Return the part of a graph that leads from the root to a target: (results, {x: None})."""
+    """Return the part of a graph that leads from the root to a target: (results, {x: None}).
+
+    results and needed are those of `topological_order`, and the part has the same form. It contains
+    the targets only as keys, because the pass ends there.
+    """
     on_the_way = {x: None for x in targets if x in needed}
     for t in reversed(results):  # oldest first
         if any(x in on_the_way for x in t._inputs):
@@ -499,7 +545,11 @@ def prune_to_targets(targets, results, needed):
 
 
 def first_gradient(root, gradient, kind):
-    """Return dL/d(root) as `kind`, in the shape and dtype of root. None means 1."""
+    """Return the argument `gradient` of `backward` in the dtype of root. None means 1.
+
+    `kind` is Tensor or np.ndarray, the class of the result. Raises an error unless the gradient is
+    real and has the shape of root.
+    """
     if gradient is None:
         if root.size != 1:
             raise RuntimeError(messages.no_first_gradient(root.shape))
@@ -513,7 +563,10 @@ def first_gradient(root, gradient, kind):
 
 
 def split_joint_vjp(op, inputs, needed, gradients):
-    """Return the result of a joint rule as one rule for each input."""
+    """Return one rule for each input, which returns its part of the result of a joint rule.
+
+    `gradients` is this result, and `needed` contains the inputs whose gradients are needed.
+    """
     messages.check_joint_vjp(op, inputs, needed, gradients)
     return [lambda *_, g=g, **__: g for g in gradients]
 
@@ -542,7 +595,7 @@ def as_array_or_tensor(g, kind):
 
 
 def as_array(g):
-    """Return a sum of two gradients as an array or Tensor.
+    """Return g, the sum of two gradients, as an array or Tensor.
 
     NumPy's sum of two 0-d arrays is a scalar, which would be neither.
     """

@@ -13,8 +13,8 @@ from tinyattn.engine import autograd
 class Box(NamedTuple):
     """A function call that created its results after the time `begin` and up to `end`."""
 
-    name: str
-    begin: int
+    name: str  # name of the function
+    begin: int  # counted in results and writes, as Tensor._created
     end: int
 
 
@@ -22,7 +22,10 @@ RECENT: deque[Box] = deque(maxlen=1000)  # a few steps of training of a model wi
 
 
 def one_box(f):
-    """Return f with calls that are remembered as one box if they need several operations."""
+    """Return f with calls that are remembered in RECENT, so that a trace shows each as one box.
+
+    Only calls whose result was recorded are remembered.
+    """
 
     @wraps(f)
     def call(*args, **options):

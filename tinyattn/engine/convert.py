@@ -8,7 +8,10 @@ from tinyattn.engine.dtypes import reject_foreign_tensor
 
 
 def to_array(x):
-    """Return the plain array of a Tensor, without gradient, and anything else unchanged."""
+    """Return the plain array of a Tensor, without gradient, and anything else unchanged.
+
+    In lists and tuples, each Tensor is replaced by its array.
+    """
     if isinstance(x, Tensor):
         return x.data
     if isinstance(x, list | tuple):
@@ -17,7 +20,7 @@ def to_array(x):
 
 
 def as_tensor(x):
-    """Return x as a Tensor. An array is not copied, so the Tensor shares its memory."""
+    """Return x as a Tensor. A Tensor is returned unchanged, and an array is not copied."""
     if isinstance(x, Tensor):
         return x
     if type(x) is np.ndarray and x.dtype.kind in "fiub":
@@ -26,7 +29,7 @@ def as_tensor(x):
 
 
 def as_tensors(*xs):
-    """Apply `as_tensor` to each argument. The same object becomes the same Tensor."""
+    """Return a list with `as_tensor` of each argument. The same object becomes the same Tensor."""
     made = {id(x): as_tensor(x) for x in xs}
     return [made[id(x)] for x in xs]
 
@@ -38,7 +41,10 @@ def as_float(x):
 
 
 def of_one_dtype(*xs):
-    """Return Tensors (or None for None) of the dtype that NumPy would give their sum."""
+    """Return a list of the arguments as Tensors of one dtype, which NumPy would give their sum.
+
+    An argument that is None stays None.
+    """
     xs = [x if x is None else as_tensor(x) for x in xs]
     dtypes = [x.dtype for x in xs if x is not None]
     if dtypes.count(dtypes[0]) == len(dtypes):
@@ -57,7 +63,7 @@ def nondifferentiable(*functions):
 
         def on_data(*args, _f=f, **kwargs):
             if "out" in kwargs:
-                raise TypeError(f"np.{_f.__name__} on Tensors takes no out=. Write y = ...")
+                raise TypeError(f"np.{_f.__name__} on Tensors takes no out=. Use the result")
             y = _f(*to_array(args), **{k: to_array(v) for k, v in kwargs.items()})
             return Tensor(y) if isinstance(y, np.ndarray | np.generic) else y
 

@@ -18,7 +18,7 @@ PYTHON_METHODS = {}  # "getitem" -> the version of x[i], for which NumPy has no 
 
 
 def implements(*functions):
-    """Run the decorated function when one of NumPy's `functions` is called with a Tensor."""
+    """Return a decorator for the function that runs when NumPy's `functions` receive a Tensor."""
 
     def register(f):
         HANDLED_FUNCTIONS.update(dict.fromkeys(functions, f))
@@ -28,7 +28,10 @@ def implements(*functions):
 
 
 def implements_method(name):
-    """Run the decorated function for one of Python's methods of a Tensor, such as x[i]."""
+    """Return a decorator for the function that runs for one of Python's methods of a Tensor.
+
+    The name is a key of PYTHON_METHODS, such as "getitem" for x[i].
+    """
 
     def register(f):
         PYTHON_METHODS[name] = f

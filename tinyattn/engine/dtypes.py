@@ -15,8 +15,9 @@ LIBRARIES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jaxlib": "JAX", "c
 
 
 def reject_foreign_tensor(x):
-    """Return x unchanged, or raise TypeError if it is another library's tensor, whose gradient
-    would be lost.
+    """Return x unchanged, or raise TypeError if it is another library's tensor.
+
+    Its gradient would be lost.
     """
     library = LIBRARIES.get(type(x).__module__.partition(".")[0])
     if library is None:
@@ -28,7 +29,12 @@ def reject_foreign_tensor(x):
 
 
 def array_of(data, dtype=None, requires_grad=False):
-    """Return a new array. Python floats and integers that require a gradient become float32."""
+    """Return a new array with the numbers of data, as `tensor` stores them.
+
+    If dtype is None, Python floats become float32, and so do Python integers and booleans if
+    requires_grad is True. Arrays keep their dtype. Raises TypeError if data does not consist of
+    numbers or cannot have a gradient, and ValueError for rows of different lengths.
+    """
     if data is None:
         raise TypeError(
             "Tensor: expected numbers or booleans, got None. Did you forget the `return` of the "
@@ -45,8 +51,8 @@ def array_of(data, dtype=None, requires_grad=False):
         ) from None
     if array.dtype.kind not in "fiubc":
         raise TypeError(
-            f"Tensor: expected numbers or booleans, got {array.dtype} from a "
-            f"{type(data).__name__}. Pass numbers, in rows of equal length"
+            f"Tensor: expected numbers or booleans, got data of type {type(data).__name__} and "
+            f"dtype {array.dtype}. Pass numbers, in rows of equal length"
         )
     first = data
     while isinstance(first, list | tuple) and first:
@@ -60,7 +66,7 @@ def array_of(data, dtype=None, requires_grad=False):
 
 
 def check_differentiable(dtype):
-    """Raise unless numbers of this dtype can have a gradient."""
+    """Raise TypeError unless the dtype is floating point, because no other has a gradient."""
     if dtype.kind != "f":
         raise TypeError(
             f"Tensor: only floating-point data can require a gradient, got {dtype}. Convert it "
@@ -74,6 +80,15 @@ def result_array(op, y, arrays, options):
     NumPy makes float64 of float32 with int64, and of float32 with np.float64(2). Here, the
     floating-point arrays among the operands decide, as they do next to a Python number. Whole
     numbers with few bits or without a sign become int64 where they might not fit.
+
+    Args:
+        op        the `Operation`
+        y         what its function returned
+        arrays    the arguments of the function, with plain arrays instead of Tensors
+        options   its keyword arguments, as a dict
+
+    Raises:
+        TypeError: y is not one array of numbers
     """
     if isinstance(y, tuple | list):
         raise TypeError(f"{op.name}: the function must return one array, got a {type(y).__name__}")

@@ -65,8 +65,8 @@ class Noted(list):
     def mended(self, op, rule, arguments, options, g_x):
         """Return the gradient g_x of a rule, with 0 instead of nan where no gradient arrived.
 
-        Other values that are not finite remain, and NumPy warns about them as it does outside a
-        block.
+        `op` is the operation, and `rule` was called with these arguments and options. Other values
+        that are not finite remain, and NumPy warns about them as it does outside a block.
         """
         if not PROCESSOR_NOTES and np.isfinite(_array(g_x).sum()):
             return g_x  # a sum is fast, so in a browser it is the only check of every rule
@@ -94,9 +94,7 @@ def where_none_arrives(op, g, g_x):
 
 
 def _array(g):
-    """Return the numbers of a gradient, or an empty array if a rule wrongly returned something
-    else.
-    """
+    """Return the numbers of a gradient, or an empty array if a rule returned anything else."""
     array = np.asarray(g) if isinstance(g, np.ndarray | np.generic) else getattr(g, "data", None)
     is_real = isinstance(array, np.ndarray) and array.dtype.kind in "fiub"
     return array if is_real else np.zeros(0)

@@ -28,8 +28,10 @@ def keep_memory() -> bool:
     """Make the C library keep freed memory for the next array, in the whole process.
 
     Up to 1 GB of free memory stays with the process, so training that creates many arrays of a few
-    megabytes becomes faster. Returns True if the C library is glibc (on Linux), which allows it,
-    and False otherwise.
+    megabytes becomes faster.
+
+    Returns:
+        True if the C library is glibc (on Linux), which allows this, and False otherwise
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -60,7 +62,8 @@ _spare, _numbers = {}, count()
 def empty_pooled(shape, dtype):
     """Return an array as np.empty does, but reuse the memory of a deleted array of the same size.
 
-    Memory is not reused while tracemalloc is active, because it counts requests for memory.
+    `dtype` is an np.dtype. Arrays of at most LARGEST bytes are left to NumPy, and so are all arrays
+    while tracemalloc is active, because it counts requests for memory.
     """
     size = math.prod(shape) * dtype.itemsize
     if size <= LARGEST or is_tracing():
@@ -81,8 +84,12 @@ def address(x):
 
 
 class PooledBuffer:
-    """The memory of one large array, which can be reused when the array and all its views are
-    gone.
+    """The memory of one large array, which can be reused when no array uses it any more.
+
+    Args:
+        size    number of bytes
+        shape   shape of the array
+        dtype   dtype of the array
     """
 
     def __init__(self, size, shape, dtype):

@@ -39,7 +39,7 @@ FREED = (
 
 
 def complex_result(name):
-    """Raise for a complex number, which would lose the gradient of the Tensor it is made of."""
+    """Return the message for a complex result, which would lose the gradient of its operands."""
     return (
         f"{name}: the result is complex, but gradients are real here. Compute its parts as two "
         f"Tensors (np.fft.fft(x) has .real and .imag; np.cos(x), np.sin(x)), or .detach() it"
@@ -55,9 +55,7 @@ def stale_value(name):
 
 
 def missing_rule(name, i=None):
-    """Return a rule that raises an error because the rule of input i, or of all inputs, is
-    missing.
-    """
+    """Return a rule that raises TypeError, because input i has none. None means all inputs."""
     which, add = ("", "defvjp_joint") if i is None else (f" for its input {i}", "defvjp")
 
     def missing(*_, **__):
@@ -73,15 +71,14 @@ def name_of(f):
     """Return the name of a function that becomes an operation."""
     if not hasattr(f, "__name__"):
         raise TypeError(
-            f"primitive: expected a function with a name, got a {type(f).__name__}. Use def"
+            "primitive: expected a function with a name, got an object of type "
+            f"{type(f).__name__}. Write the function with def"
         )
     return f.__name__.strip("_")
 
 
 def no_rules(name, parameters):
-    """Return (rules, joint) of a new operation: rules that raise an error and explain how to add
-    one.
-    """
+    """Return (rules, joint) of a new operation, which raise errors until they are set."""
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):  # f(*xs) has one rule for all inputs
         return (), missing_rule(name)
     return tuple([missing_rule(name, i) for i in range(len(parameters))]), None
@@ -91,8 +88,9 @@ def checked_rules(op, rules):
     """Return the rules of an operation. An input without a rule gets one that raises an error."""
     if len(rules) > len(op.rules):
         raise ValueError(
-            f"{op.name}.defvjp: got {len(rules)} rules for {len(op.rules)} inputs. A function "
-            "f(*xs) takes a single rule for all inputs. Set it with .defvjp_joint"
+            f"{op.name}.defvjp: expected at most one rule for each input ({len(op.rules)}), got "
+            f"{len(rules)}. For a function f(*xs), set a single rule for all inputs with "
+            ".defvjp_joint"
         )
     for rule in rules:
         callable_as_rule(op, rule)
@@ -101,7 +99,11 @@ def checked_rules(op, rules):
 
 
 def by_position(f, name, inputs, options, Tensor):
-    """Return the arguments of a call as (inputs, options), with every Tensor among the inputs."""
+    """Return the arguments of f(*inputs, **options) as (inputs, options), with Tensors in inputs.
+
+    Raises TypeError if a keyword-only argument is a Tensor. `name` is the name of the operation,
+    and `Tensor` is the class.
+    """
     try:
         bound = signature(f).bind(*inputs, **options)
     except TypeError:
@@ -118,7 +120,7 @@ def by_position(f, name, inputs, options, Tensor):
 
 
 def callable_as_rule(op, rule):
-    """Raise unless the rule of an operation is a function of g, y and the operation's arguments."""
+    """Raise TypeError unless a rule is None or a function of g, y and the operation's arguments."""
     if rule is None:
         return
     if not callable(rule):
@@ -185,21 +187,21 @@ def check_first_gradient(gradient, root):
         raise TypeError(f"backward: expected a real gradient, got {gradient.dtype}")
     if gradient.shape != root.shape:
         shapes = gradient.shape, root.shape
-        raise ValueError("backward: gradient has shape {}, but the tensor has {}".format(*shapes))
+        raise ValueError("backward: gradient has shape {}, but must have {}".format(*shapes))
 
 
 def check_joint_vjp(op, inputs, needed, gradients):
     """Raise unless a joint rule returned a gradient for each input that needs one."""
     if not isinstance(gradients, tuple | list):
         raise TypeError(
-            f"backward: the rule of {op.name} returned a {type(gradients).__name__}. Return a list "
-            "with the gradients of all inputs"
+            f"backward: the rule of {op.name} returned an object of type "
+            f"{type(gradients).__name__}. Return a list with the gradients of all inputs"
         )
     missing = [x for x in inputs[len(gradients) :] if x in needed]
     if missing or len(gradients) > len(inputs):
         raise ValueError(
-            f"backward: the rule of {op.name} returned {len(gradients)} gradients for "
-            f"{len(inputs)} inputs. Return one for each input, in their order"
+            f"backward: the rule of {op.name} must return a gradient for each input "
+            f"({len(inputs)}), got {len(gradients)}. Return them in the order of the inputs"
         )
 
 

@@ -58,9 +58,7 @@ def _equality(function, on_data):
 
 
 def _in_place(function):
-    """Return the method p -= step, which writes into p inside no_grad() and otherwise makes a
-    tensor.
-    """
+    """Return the method p -= step, which writes into a leaf p inside no_grad()."""
 
     def method(self, other) -> Tensor:
         y = HANDLED_FUNCTIONS[function](self, other)
@@ -153,66 +151,93 @@ class TensorMethods(TensorTorchNames):
     # ---------------------------------------------------------------- reductions
 
     def sum(self, axis=None, keepdims=False) -> Tensor:
-        """Return the sum over `axis`, a number, a tuple of numbers, or None for all axes."""
+        """Return the sum of the elements along one or more axes.
+
+        Args:
+            axis       number of the axis, a tuple of numbers, or None for all axes
+            keepdims   True: keep the summed axes with length 1. False: remove them
+        """
         return np.sum(self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis=None, keepdims=False) -> Tensor:
-        """Return the mean over `axis`."""
+        """Return the mean along axes. `axis` and `keepdims` mean the same as in `sum`."""
         return np.mean(self, axis=axis, keepdims=keepdims)
 
     def max(self, axis=None, keepdims=False) -> Tensor:
-        """Return the largest element along `axis`. Equal maxima share the gradient."""
+        """Return the largest element along axes. Equal maxima share the gradient.
+
+        `axis` and `keepdims` mean the same as in `sum`.
+        """
         return np.max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis=None, keepdims=False) -> Tensor:
-        """Return the smallest element along `axis`. Equal minima share the gradient."""
+        """Return the smallest element along axes. Equal minima share the gradient.
+
+        `axis` and `keepdims` mean the same as in `sum`.
+        """
         return np.min(self, axis=axis, keepdims=keepdims)
 
     def prod(self, axis=None, keepdims=False) -> Tensor:
-        """Return the product over `axis`."""
+        """Return the product along axes. `axis` and `keepdims` mean the same as in `sum`."""
         return np.prod(self, axis=axis, keepdims=keepdims)
 
     def var(self, axis=None, keepdims=False, ddof=0) -> Tensor:
-        """Return the variance over `axis`, Σ (x - mean)² / (n - ddof)."""
+        """Return the variance along axes, Σ (x - mean)² / (n - ddof) of n elements.
+
+        `axis` and `keepdims` mean the same as in `sum`. ddof=1 gives the unbiased estimate,
+        which is the default in PyTorch.
+        """
         return np.var(self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def std(self, axis=None, keepdims=False, ddof=0) -> Tensor:
-        """Return the standard deviation over `axis`, the square root of `var`."""
+        """Return the standard deviation along axes, the square root of `var`."""
         return np.std(self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def cumsum(self, axis=None) -> Tensor:
-        """Return running sums along `axis`, or over all elements in order if this is None."""
+        """Return the running sums along `axis`, or over all elements as one axis if it is None."""
         return np.cumsum(self, axis=axis)
 
     def cumprod(self, axis=None) -> Tensor:
-        """Return running products along `axis`, or over all elements in order if this is None."""
+        """Return the running products along `axis`, or over all elements if it is None."""
         return np.cumprod(self, axis=axis)
 
     def trace(self, offset=0, axis1=0, axis2=1) -> Tensor:
-        """Return the sum of a diagonal of two axes."""
+        """Return the sum of a diagonal, Σᵢ x[i, i + offset], with indices on axis1 and axis2."""
         return np.trace(self, offset, axis1, axis2)
 
     def dot(self, other) -> Tensor:
-        """Return Σ xᵢyᵢ for vectors and X Y for matrices.
+        """Return Σ xᵢyᵢ for vectors and X Y for matrices, where y is `other`.
 
-        With more axes, it sums over the last axis of x and the last but one of y.
+        With more axes, the products are summed over the last axis of x and the last but one of y.
         """
         return np.dot(self, other)
 
     def argmax(self, axis=None) -> Tensor:
-        """Return the index of the largest element along `axis`, without gradient."""
+        """Return the index of the largest element along `axis`, without gradient.
+
+        If `axis` is None, the index counts all elements in reading order.
+        """
         return np.argmax(self, axis=axis)
 
     def argmin(self, axis=None) -> Tensor:
-        """Return the index of the smallest element along `axis`, without gradient."""
+        """Return the index of the smallest element along `axis`, without gradient.
+
+        If `axis` is None, the index counts all elements in reading order.
+        """
         return np.argmin(self, axis=axis)
 
     def all(self, axis=None, keepdims=False) -> Tensor:
-        """Return whether all elements along `axis` are true (not zero)."""
+        """Return whether all elements along axes are true (not zero).
+
+        `axis` and `keepdims` mean the same as in `sum`.
+        """
         return np.all(self, axis=axis, keepdims=keepdims)
 
     def any(self, axis=None, keepdims=False) -> Tensor:
-        """Return whether any element along `axis` is true (not zero)."""
+        """Return whether any element along axes is true (not zero).
+
+        `axis` and `keepdims` mean the same as in `sum`.
+        """
         return np.any(self, axis=axis, keepdims=keepdims)
 
     # ---------------------------------------------------------------- shape and order
@@ -251,23 +276,37 @@ class TensorMethods(TensorTorchNames):
         return np.squeeze(self, axis)
 
     def repeat(self, repeats, axis=None) -> Tensor:
-        """Return each element repeated `repeats` times, a number or one number for each element."""
+        """Return the tensor with each slice along `axis` repeated.
+
+        `repeats` is the number of copies, or a list with a number for each slice. If `axis` is
+        None, the elements are repeated, and the result has one axis.
+        """
         return np.repeat(self, repeats, axis)
 
     def diagonal(self, offset=0, axis1=0, axis2=1) -> Tensor:
-        """Return the elements x[i, i + offset] of two axes, as the last axis."""
+        """Return the elements x[i, i + offset] of axis1 and axis2, as the last axis."""
         return np.diagonal(self, offset, axis1, axis2)
 
     def take(self, indices, axis=None) -> Tensor:
-        """Return the elements with the given indices, or the slices along `axis`."""
+        """Return the slices along `axis` with the given indices.
+
+        If `axis` is None, the elements are returned whose positions in reading order are given.
+        """
         return np.take(self, indices, axis)
 
     def sort(self, axis=-1, *, kind="stable") -> Tensor:
-        """Return a new tensor with the elements in ascending order along `axis`."""
+        """Return a new tensor with the elements in ascending order along `axis`.
+
+        If `axis` is None, all elements are sorted as one axis. `kind` is the algorithm, as in
+        np.sort.
+        """
         return np.sort(self, axis, kind=kind)
 
     def argsort(self, axis=-1) -> Tensor:
-        """Return the indices that would sort the elements along `axis`, without gradient."""
+        """Return the indices that would sort the elements along `axis`, without gradient.
+
+        If `axis` is None, the indices count all elements in reading order.
+        """
         return np.argsort(self, axis=axis)
 
     # ---------------------------------------------------------------- each element by itself
@@ -293,11 +332,14 @@ class TensorMethods(TensorTorchNames):
         return np.absolute(self)
 
     def clip(self, a_min=None, a_max=None, *, min=None, max=None) -> Tensor:
-        """Return the elements limited to [a_min, a_max], where None means no limit."""
+        """Return the elements limited to [a_min, a_max], where None means no limit.
+
+        `min` and `max` are other names of a_min and a_max, as in NumPy.
+        """
         return HANDLED_FUNCTIONS[np.clip](self, a_min, a_max, min=min, max=max)
 
     def round(self, decimals=0) -> Tensor:
-        """Return the elements rounded to a number of decimals, without gradient."""
+        """Return the elements rounded to this number of decimals, without gradient."""
         return np.round(self, decimals)
 
     # ---------------------------------------------------------------- another form

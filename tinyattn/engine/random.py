@@ -13,6 +13,9 @@ def seed(n):
 
     Args:
         n   the seed, a whole number
+
+    Raises:
+        TypeError: n is not a whole number
     """
     global _default
     if not isinstance(n, int | np.integer):
@@ -21,7 +24,10 @@ def seed(n):
 
 
 def generator(rng=None):
-    """Return `rng` if it is a Generator, a new one for an integer, or the default generator."""
+    """Return a random generator: rng itself, a new one for the seed rng, or the default for None.
+
+    Raises TypeError if rng is anything else.
+    """
     if rng is None:
         return _default
     if isinstance(rng, np.random.Generator):
@@ -29,6 +35,6 @@ def generator(rng=None):
     if isinstance(rng, int | np.integer):
         return np.random.default_rng(rng)
     raise TypeError(
-        f"rng: expected a numpy.random.Generator or an integer, got {type(rng).__name__}. Make one "
-        "with np.random.default_rng(0)"
+        "rng: expected a numpy.random.Generator, a whole number or None, got an object of type "
+        f"{type(rng).__name__}. Make a generator with np.random.default_rng(0)"
     )

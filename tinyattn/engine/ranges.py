@@ -4,11 +4,20 @@ import numpy as np
 
 
 def check_range(owner, least=None, most=None, *, above=None, below=None, whole=False, **numbers):
-    """Check that each of `numbers` is a number with least <= x <= most and above < x < below.
+    """Check that each of `numbers` is a number in a range, and raise an error otherwise.
 
-    `owner` is the function or class that checks its argument. With `whole`, the numbers must be
-    whole. None is skipped, because it represents the owner's default. Raises TypeError for values
-    that are not numbers, and ValueError for numbers outside the range.
+    Args:
+        owner     name of the function or class that checks its arguments
+        least     smallest number allowed, or None
+        most      largest number allowed, or None
+        above     number that must be exceeded, or None
+        below     number that must not be reached, or None
+        whole     True: only whole numbers are allowed
+        numbers   the arguments by name. None is skipped, because it represents a default
+
+    Raises:
+        TypeError: a value is not a number, or not a whole number
+        ValueError: a number is outside the range
     """
     for name, value in numbers.items():
         if value is None:

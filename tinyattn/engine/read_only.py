@@ -40,8 +40,8 @@ def comparing():
 def protected(f, name, what):
     """Return f with read-only views as arguments, unless it is None or part of the library.
 
-    `name` is the name of the operation, and `what` is "function" or "rule". Raises WrittenError if
-    f writes into an argument.
+    The returned function raises WrittenError if f writes into an argument. The message names the
+    operation, `name`, and whether f is its "function" or a "rule", which is `what`.
     """
     if f is None or (getattr(f, "__module__", None) or "").partition(".")[0] == LIBRARY:
         return f

@@ -366,7 +366,13 @@ IN_PLACE = """
 
 
 class MissingAttribute:
-    """An attribute that an object does not have. Reading it raises an error with a hint."""
+    """An attribute that an object does not have. Reading it raises AttributeError with a hint.
+
+    Args:
+        whose   the object in the message, such as "a Tensor"
+        name    name of the attribute
+        hint    what to write instead
+    """
 
     def __init__(self, whose, name, hint):
         self.whose, self.name, self.__doc__ = whose, name, hint  # help(Tensor) shows it
@@ -420,7 +426,10 @@ _fill()
 
 
 def no_such_name(module, name):
-    """Return the AttributeError for a missing name of a module, with a hint."""
+    """Return the AttributeError for a name that a module lacks, with a hint where one is known.
+
+    `module` is the module's own name, such as "tinyattn.nn".
+    """
     hint = "" if name.startswith("_") or _is_file(module, name) else missing_name(name)
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
 
@@ -529,7 +538,11 @@ def _instead(name, f):
 
 
 def hint_functions(namespace, names):
-    """Make the functions of a public module explain arguments of other libraries."""
+    """Make functions of a public module explain arguments of other libraries.
+
+    `namespace` is the module's globals(), in which the functions are replaced. Only those of the
+    given names that are functions of this module are changed.
+    """
     for name in names:
         f = namespace[name]
         if isfunction(f) and f.__module__.startswith(namespace["__name__"]):

@@ -29,10 +29,18 @@ def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     recorded. The `.grad` of tensors does not change.
 
     Args:
-        f        the function
-        argnum   index of the argument that is differentiated, or a tuple of indices for a tuple of
-                 derivatives
+        f        the function, which must return a single number
+        argnum   position of the argument x among the arguments of f, counted from 0, or a tuple of
+                 positions for a tuple of derivatives
+
+    Returns:
+        a function with the arguments of f
+
+    Raises:
+        TypeError: f is not a function, or does not return an array
+        ValueError: f returns more than one number, or argnum is not a position
     """
+    _check_function("grad", f)
     both = value_and_grad(f, argnum)
     return wraps(f)(lambda *args, **kwargs: both(*args, **kwargs)[1])
 
@@ -40,11 +48,21 @@ def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Return the function x -> (f(x), df/dx), which computes a value and its derivative.
 
+    The derivative is that of `grad`, and f is called only once.
+
     Args:
-        f        function with a scalar result
-        argnum   index of the argument that is differentiated, or a tuple of indices, as in `grad`
+        f        the function, which must return a single number
+        argnum   position of the argument x among the arguments of f, counted from 0, or a tuple of
+                 positions for a tuple of derivatives
+
+    Returns:
+        a function with the arguments of f
+
+    Raises:
+        TypeError: f is not a function, or does not return an array
+        ValueError: f returns more than one number, or argnum is not a position
     """
-    _check_function("grad", f)
+    _check_function("value_and_grad", f)
 
     @wraps(f)
     def both(*args, **kwargs):
@@ -65,13 +83,20 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Return the function x -> J, which computes the Jacobian J[i, j] = df(x)[i] / dx[j].
 
-    J has the shape f(x).shape + x.shape.
+    J has the shape f(x).shape + x.shape. It needs a backward pass for each element of f(x).
 
     Args:
-        f        the function
-        argnum   index of the argument that is differentiated, or a tuple of indices, as in `grad`
-    """
+        f        the function, which must return one array
+        argnum   position of the argument x among the arguments of f, counted from 0, or a tuple of
+                 positions for a tuple of Jacobians
 
+    Returns:
+        a function with the arguments of f. Its result is an array or a Tensor, like that of `grad`
+
+    Raises:
+        TypeError: f is not a function, or does not return an array
+        ValueError: argnum is not a position
+    """
     _check_function("jacobian", f)
 
     @wraps(f)
@@ -95,25 +120,48 @@ def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Return the function x -> H, which computes the Hessian H[i, j] = d²f / dx[i] dx[j].
 
+    H has the shape x.shape + x.shape.
+
     Args:
-        f        function with a scalar result
-        argnum   index of the argument that is differentiated, or a tuple of indices, as in `grad`
+        f        the function, which must return a single number
+        argnum   position of the argument x among the arguments of f, counted from 0. For a tuple of
+                 positions, H is a tuple of tuples, where H[m][n] belongs to the arguments m and n
+                 of this tuple
+
+    Returns:
+        a function with the arguments of f. Its result is an array or a Tensor, like that of `grad`
+
+    Raises:
+        TypeError: f is not a function, or does not return an array
+        ValueError: f returns more than one number, or argnum is not a position
     """
-    return jacobian(grad(f, argnum), argnum)
+    _check_function("hessian", f)
+    if not isinstance(argnum, tuple):
+        return jacobian(grad(f, argnum), argnum)
+    rows = [jacobian(grad(f, m), argnum) for m in argnum]
+    return wraps(f)(lambda *args, **kwargs: tuple([row(*args, **kwargs) for row in rows]))
 
 
 def gradients(y: Tensor, xs, create_graph: bool = False):
-    """Return the gradients dy/dx of a scalar y for each of the tensors xs.
+    """Return the gradients dy/dx of a single number y for each of the tensors xs.
 
-    The `.grad` of tensors does not change. The graph between y and leaf tensors
-    among the xs is freed.
+    The `.grad` of tensors does not change. The graph between y and leaf tensors among the xs is
+    freed, unless create_graph is True.
 
     Args:
-        y              the result
-        xs             a tensor, or a list of tensors for a list of gradients. Each of them is a
-                       leaf tensor that requires a gradient, or an intermediate result. If y does
-                       not depend on a tensor, its gradient is zero
+        y              the result, a Tensor with one element
+        xs             a tensor, or a list or tuple of tensors. Each of them is a leaf tensor that
+                       requires a gradient, or an intermediate result
         create_graph   True: the gradients are Tensors that can be differentiated again
+
+    Returns:
+        the gradient, an array in the shape of the tensor, or a list of gradients for several xs. If
+        y does not depend on a tensor, its gradient is zero
+
+    Raises:
+        TypeError: one of the xs is not a tensor that requires a gradient
+        RuntimeError: y does not depend on anything that requires a gradient, or its graph was freed
+        ValueError: y has more than one element
     """
     several = isinstance(xs, list | tuple)
     targets = list(xs) if several else [xs]
@@ -180,8 +228,8 @@ def _trace(f, argnum, args, kwargs):
         finally:
             _active.difference_update(xs)
     if y is None or isinstance(y, tuple | list | dict):
-        missing = "None; is `return` missing?" if y is None else type(y).__name__
-        raise TypeError(f"grad, jacobian: the function must return one array, got {missing}")
+        what = "None. Did you forget its `return`?" if y is None else f"a {type(y).__name__}"
+        raise TypeError(f"grad, jacobian: the function must return one array, got {what}")
     y = y if isinstance(y, Tensor) else Tensor(y)
     below = topological_order(y)[1] if y.requires_grad else set()
     nested = not _active.isdisjoint(below)
@@ -192,15 +240,13 @@ def _trace(f, argnum, args, kwargs):
 def _check_function(name, f):
     if not callable(f):
         raise TypeError(
-            f"{name}: expected a function, got a {type(f).__name__}. Write ta.{name}(f)(x) for the "
-            "derivative of f at x"
+            f"{name}: expected a function, got an object of type {type(f).__name__}. Write "
+            f"ta.{name}(f)(x) for the derivative of f at x"
         )
 
 
 def _chosen(argnum, n):
-    """Return the indices, from 0 to n - 1, of the arguments with respect to which f is
-    differentiated.
-    """
+    """Return the positions, from 0 to n - 1, of the arguments by which f is differentiated."""
     numbers = argnum if isinstance(argnum, tuple) else (argnum,)
     if not all([isinstance(i, int) and -n <= i < n for i in numbers]):
         raise ValueError(

@@ -49,7 +49,7 @@ def leaky_relu(x, negative_slope=0.01):
 
     Args:
         x                numbers [...]
-        negative_slope   slope for negative x
+        negative_slope   factor of negative x. With 0, the function is `relu`
     """
     x = as_tensor(x)
     return np.where(np.greater(x.data, 0), x, negative_slope * x)
@@ -62,7 +62,7 @@ def elu(x, alpha=1.0):
 
     Args:
         x       numbers [...]
-        alpha   α, where -α is the limit for very negative x
+        alpha   α, the factor of eˣ - 1, so the result approaches -α for very negative x
     """
     x = as_tensor(x)
     negative = np.where(np.greater(x.data, 0), 0, x)  # this keeps exp from overflowing
@@ -77,7 +77,7 @@ def gelu(x, approximate="none"):
 
     Args:
         x             numbers [...]
-        approximate   "none", or "tanh" for an approximation with tanh
+        approximate   "none", or "tanh" to replace erf(x/√2) by tanh(√(2/π) (x + 0.044715 x³))
 
     Raises:
         ValueError: `approximate` is neither "none" nor "tanh"
@@ -92,7 +92,7 @@ def gelu(x, approximate="none"):
 @with_torch_hints
 @one_box
 def silu(x):
-    """Return the sigmoid linear unit of x, x σ(x), also called swish."""
+    """Return the sigmoid linear unit of x, x / (1 + e⁻ˣ), which is also called swish."""
     x = as_tensor(x)
     return x * sigmoid(x)
 
@@ -102,8 +102,9 @@ def softplus(x, beta=1.0, threshold=20.0) -> Tensor:
 
     Args:
         x           numbers [...]
-        beta        β, where a larger β gives a sharper bend at 0
-        threshold   number above which βx gives the result x
+        beta        β > 0. A larger β gives a sharper bend at 0
+        threshold   if βx is larger than this number, the result is x itself, from which the formula
+                    hardly differs
     """
     x = as_float(x)
     y = activations.softplus(beta * x) / beta
@@ -117,24 +118,27 @@ def tanh(x):
 
 @with_torch_hints
 def softmax(x, axis=-1):
-    """Return the softmax along an axis, exp xᵢ / Σⱼ exp xⱼ.
+    """Return the softmax along an axis, exp xᵢ / Σⱼ exp xⱼ, in the shape of x.
 
     If all numbers along the axis are -inf, the result is NaN.
 
     Args:
-        x      array [...]
-        axis   axis along which the results sum to 1
+        x      numbers [...]
+        axis   axis of i and j, along which the results sum to 1
     """
     return ops.softmax(as_float(x), axis)
 
 
 @with_torch_hints
 def log_softmax(x, axis=-1):
-    """Return the logarithm of the softmax along an axis, xᵢ - ln Σⱼ exp xⱼ.
+    """Return the logarithm of the softmax along an axis, xᵢ - ln Σⱼ exp xⱼ, in the shape of x.
+
+    The logarithm of `softmax` would be -inf where exp xᵢ is rounded to 0, but this function is
+    accurate there too.
 
     Args:
-        x      array [...]
-        axis   axis of the sum
+        x      numbers [...]
+        axis   axis of i and j
     """
     return ops.log_softmax(as_float(x), axis)
 
@@ -146,9 +150,9 @@ def logsumexp(x, axis=-1, keepdims=False):
     If all numbers along the axis are -inf, the result is -inf.
 
     Args:
-        x          array [...]
-        axis       axis of the sum
-        keepdims   True: keep the axis with length 1
+        x          numbers [...]
+        axis       axis of the sum, or a tuple of axes
+        keepdims   True: keep the axis with length 1. False: remove it
     """
     x = as_float(x)
     top = np.max(x.data, axis=axis, keepdims=True, initial=-np.inf)
@@ -161,6 +165,8 @@ def logsumexp(x, axis=-1, keepdims=False):
 @with_torch_hints
 def dropout(x, p=0.5, training=True, rng=None):
     """Return x with random elements set to 0 and all other elements divided by 1 - p.
+
+    The division keeps the mean of each element, so x is used unchanged after the training.
 
     Args:
         x          numbers [...]

@@ -7,6 +7,7 @@ import numpy as np
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.boxes import one_box
 from tinyattn.engine.convert import as_tensor, of_one_dtype, to_array
+from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import attention
 
@@ -28,11 +29,12 @@ def scaled_dot_product_attention(
         q        queries (receivers) [..., T, D], whose leading axes (batch, heads) broadcast
         k        keys (senders) [..., S, D]
         v        values [..., S, E]
-        mask     bool, broadcast to [..., T, S], True where query t may attend to key s
+        mask     bool, broadcast to [..., T, S], True where query t may attend to key s, or None for
+                 everywhere
         bias     numbers added to the scores, broadcast to [..., T, S], where -inf hides a key like
-                 the mask
+                 the mask, or None for 0
         causal   True: query t attends only to the keys s ≤ t, where t and s both count from 0
-        scale    factor of the scores, or None for 1/√D
+        scale    factor of the products q·k, or None for 1/√D
         impl     which implementation to use. All of them give the same result and gradients
                  "sums"    the index sums as loops (compiled if Numba is installed)
                  "numpy"   array algebra: two matrix products and a softmax. This is the only
@@ -45,8 +47,8 @@ def scaled_dot_product_attention(
         y [..., T, E]
 
     Raises:
-        ValueError: the shapes do not fit
-        TypeError: the mask is not bool, or q, k or v is not floating point
+        ValueError: the shapes do not fit, or impl has another value
+        TypeError: the mask is not bool, or q, k, v or bias is not floating point
 
     Source: Vaswani et al. 2017, eq. 1, and slides N09, N10.
     """
@@ -64,34 +66,44 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
 
     The result is the same as if you split x into queries, keys and values, split each of these into
     heads, and call `scaled_dot_product_attention`. This function copies nothing and computes the
-    gradient of x as one array.
+    gradient of x as one array. If the compiled code runs, the gradient cannot be differentiated
+    again, for which the other function has impl="numpy".
 
     Args:
-        x           queries, keys and values, each with H heads [..., T, 3·H·d]
+        x           all queries, then all keys, then all values of a token, [..., T, 3·H·d]. Each of
+                    these thirds contains the H heads, one after the other
         num_heads   number H of heads
-        mask        bool, broadcast to [..., H, T, T], True where query t may attend to key s
-        bias        numbers added to the scores, broadcast to [..., H, T, T]
+        mask        bool, broadcast to [..., H, T, T], True where query t may attend to key s, or
+                    None for everywhere
+        bias        numbers added to the scores, broadcast to [..., H, T, T], or None for 0
         causal      True: token t attends only to the tokens ≤ t
 
     Returns:
-        [..., T, H·d]
+        [..., T, H·d], with the heads concatenated
 
     Raises:
-        ValueError: the features cannot be divided among queries, keys, values and heads
+        ValueError: the features cannot be divided among queries, keys, values and heads, or the
+            mask or the bias does not broadcast
+        TypeError: the mask is not bool, or x or bias is not floating point
     """
     x = _tensor(x, "x")
+    check_range("packed_self_attention", 1, whole=True, num_heads=num_heads)
+    if x.ndim < 2:
+        raise ValueError(
+            f"packed_self_attention: x must be [..., T, 3 * num_heads * d], got shape {x.shape}"
+        )
     *lead, T, wide = x.shape
     if wide % (3 * num_heads):
         raise ValueError(
             f"packed_self_attention: x has {wide} features, which cannot be divided among queries, "
-            f"keys and values of {num_heads} heads. Make the number a multiple of 3 * num_heads"
+            f"keys and values of {num_heads} heads. Use a multiple of 3 * num_heads features"
         )
     mask = None if mask is None else to_array(_bool_mask(mask))
     if bias is not None:
         x, bias = of_one_dtype(x, _tensor(bias, "bias"))
     for name, a in (("mask", mask), ("bias", bias)):
         if a is not None:
-            _must_broadcast(name, a.shape, (*lead, num_heads, T, T))
+            _must_broadcast(f"attention: {name}", a.shape, (*lead, num_heads, T, T))
     return attention.packed_self_attention(x, bias, mask, bool(causal), num_heads)
 
 
@@ -102,19 +114,20 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
         a_ts = softmax_s(scale q_t·k_s + bias_ts)
 
     Args:
-        q        queries [..., T, D]
+        q        queries [..., T, D], whose leading axes (batch, heads) broadcast
         k        keys [..., S, D]
-        mask     as in `scaled_dot_product_attention`
-        bias     as in `scaled_dot_product_attention`
-        causal   as in `scaled_dot_product_attention`
-        scale    factor of the scores, or None for 1/√D
+        mask     bool, broadcast to [..., T, S], True where query t may attend to key s, or None for
+                 everywhere
+        bias     numbers added to the scores, broadcast to [..., T, S], or None for 0
+        causal   True: query t attends only to the keys s ≤ t, where t and s both count from 0
+        scale    factor of the products q·k, or None for 1/√D
 
     Returns:
         weights [..., T, S]. Each row sums to 1, or to 0 if its query may not attend to any key
 
     Raises:
         ValueError: the shapes do not fit
-        TypeError: the mask is not bool, or q or k is not floating point
+        TypeError: the mask is not bool, or q, k or bias is not floating point
     """
     q, k, _, mask, bias, scale = _check(q, k, k, mask, bias, scale)
     return attention.attention_weights(q, k, bias, mask, causal, scale)
@@ -155,8 +168,9 @@ def _bool_mask(mask):
     mask = mask if isinstance(mask, Tensor) else np.asarray(mask)
     if mask.dtype != bool:
         raise TypeError(
-            f"attention: mask must be bool (True = may take part), got {mask.dtype}. Compare first "
-            "(mask != 0), or pass numbers that are added to the scores as bias="
+            "attention: mask must be bool (True where a query may attend to a key), got "
+            f"{mask.dtype}. Compare first (mask != 0), or pass numbers that are added to the "
+            "scores as bias="
         )
     return mask
 

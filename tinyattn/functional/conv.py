@@ -10,12 +10,13 @@
               channel
     "auto"    "kernel" where it is faster, otherwise "numpy"
 
-x is [B, C, L] or [B, C, H, W]. If the batch axis is missing, it is added during the call.
+x is [B, C, L] or [B, C, H, W]. If x has no batch axis, the result has none either.
 """
 
 import numpy as np
 
 from tinyattn.engine.convert import as_tensor, of_one_dtype
+from tinyattn.engine.ranges import check_range
 from tinyattn.ops.conv import convolution, table_and_places
 from tinyattn.ops.pool import avg_pool, max_pool
 
@@ -24,7 +25,9 @@ def _as_tuple(name, what, value, n):
     """Return an option as a tuple of n whole numbers."""
     values = (value,) * n if np.isscalar(value) else tuple(value)
     if len(values) != n or not all(isinstance(v, int | np.integer) for v in values):
-        raise ValueError(f"{name}: {what} must be a whole number or {n} of them, got {value!r}")
+        several = f", or one for each of {n} axes" if n > 1 else ""
+        names = ', "same" or "valid"' if what == "padding" and name.startswith("conv") else ""
+        raise ValueError(f"{name}: {what} must be a whole number{several}{names}, got {value!r}")
     return tuple(int(v) for v in values)
 
 
@@ -46,8 +49,8 @@ def _check_not_negative(name, padding):
 def _check_fit(name, lengths, span):
     if any(length < s for length, s in zip(lengths, span, strict=True)):
         raise ValueError(
-            f"{name}: a window of {span} does not fit into {tuple(lengths)} (padding included). "
-            "Choose a smaller kernel or more padding"
+            f"{name}: a window of size {span} does not fit into x of size {tuple(lengths)} (with "
+            "padding). Choose a smaller kernel or more padding"
         )
 
 
@@ -66,12 +69,28 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
     x, unbatched = _batched(name, x, n)
     x, weight, bias = of_one_dtype(x, weight, bias)
     kernel = weight.shape[2:]
-    if weight.ndim != n + 2 or x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
-        shape = x.shape[unbatched:]
+    check_range(name, 1, whole=True, groups=groups)
+    if weight.ndim != n + 2:
         raise ValueError(
-            f"{name}: the channels do not match, because x has shape {shape} and the weight has "
-            f"{weight.shape} [out, in / groups, *kernel] with groups={groups}"
+            f"{name}: weight must be [out, in / groups, *kernel] with {n + 2} axes, got shape "
+            f"{weight.shape}"
+        )
+    if weight.shape[0] % groups:
+        raise ValueError(
+            f"{name}: weight has {weight.shape[0]} output channels (shape {weight.shape}), which "
+            f"groups={groups} does not divide. Make their number a multiple of groups"
+        )
+    if x.shape[1] != weight.shape[1] * groups:
+        raise ValueError(
+            f"{name}: the channels do not match, because x has {x.shape[1]} (shape "
+            f"{x.shape[unbatched:]}), but the weight {weight.shape} [out, in / groups, *kernel] "
+            f"with groups={groups} needs {weight.shape[1] * groups}"
             f"{_advice_on_channels(x, unbatched, weight, groups)}"
+        )
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(
+            f"{name}: bias must have a number for each output channel, shape {weight.shape[:1]}, "
+            f"got shape {bias.shape}"
         )
     stride, dilation = (
         _as_tuple(name, w, v, n) for w, v in (("stride", stride), ("dilation", dilation))
@@ -97,26 +116,29 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
 
 
 def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
-    """Return the position of x that each output reads at each position of the kernel.
+    """Return a table of the positions of x that each output of a convolution or pooling reads.
 
-    Entry I[j, i] of the table belongs to output j and position i of the kernel. It is -1 in the
-    padding.
+    I[j, i] is the position that output j reads at position i of the kernel, or -1 in the padding.
 
     Args:
-        lengths       shape of x, (L,) or (H, W). The positions are numbered row by row
-        kernel_size   size of the window
-        stride        distance between neighbouring outputs
-        padding       number of padded positions on both sides of x, which have the index -1
+        lengths       lengths of the axes of x, (L,) or (H, W). The positions are numbered row by
+                      row
+        kernel_size   length of the window. This and the following arguments are a number for all
+                      axes, or one for each axis
+        stride        distance between the windows of neighbouring outputs
+        padding       number of padded positions on both sides of x
         dilation      distance between neighbouring positions that an output reads
 
     Returns:
-        the table I [P, K] of whole numbers, for P outputs and K positions of the kernel
+        the array I [P, K] of whole numbers, for P outputs and K positions of the kernel
 
     Raises:
-        ValueError: the window does not fit
+        ValueError: the window does not fit, or a number is out of range
 
     Source: slide K03.
     """
+    if np.isscalar(lengths):
+        raise ValueError(f"neighbour_table: lengths must be a tuple (L,) or (H, W), got {lengths}")
     each = (kernel_size, stride, padding, dilation)
     names = ("kernel_size", "stride", "padding", "dilation")
     kernel, stride, padding, dilation = (
@@ -141,20 +163,24 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
         y[o, i] = b[o] + Σ_c Σ_k w[o, c, k] x[c, i · stride + k · dilation - padding]
 
     Args:
-        x          [B, C, L] or [C, L]
-        weight     w [O, C / groups, K]
-        bias       b [O], or None
-        stride     distance between neighbouring outputs
-        padding    number of zeros on both sides, "same" or "valid"
+        x          sequences of length L with C channels [B, C, L], or one of them [C, L]
+        weight     w [O, C / groups, K], for O output channels and a kernel of length K
+        bias       b [O], or None for 0
+        stride     distance between the windows of neighbouring outputs
+        padding    number of zeros on both sides, "valid" for 0, or "same" for L' = L, which needs
+                   stride=1
         dilation   distance between neighbouring positions that an output reads
-        groups     number of groups of channels, which are convolved separately
-        impl       "sums", "numpy", "kernel" or "auto"
+        groups     number of groups of channels. Each group of outputs reads only its own group of
+                   the channels of x
+        impl       "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto": "kernel"
+                   where it is faster, otherwise "numpy". All give the same result
 
     Returns:
-        y [B, O, L']
+        y [B, O, L'] or [O, L'] with L' = (L + 2 padding - dilation (K - 1) - 1) // stride + 1
 
     Raises:
-        ValueError: the channels do not match, or the window does not fit
+        ValueError: the channels do not match, the window does not fit, or an option has a wrong
+            value
     """
     return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, impl, 1)
 
@@ -162,23 +188,27 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
     """Return the convolution of x with weight over two axes, as `conv1d` does over one axis.
 
-    The stride, padding and dilation are a number for both axes or a pair of numbers.
+    The stride, padding and dilation are a number for both axes, or a pair of numbers.
 
     Args:
-        x          [B, C, H, W] or [C, H, W]
-        weight     [O, C / groups, KH, KW]
-        bias       [O], or None
-        stride     distance between neighbouring outputs
-        padding    number of zeros on all sides, "same" or "valid"
-        dilation   distance between the pixels that an output reads
-        groups     number of groups of channels, which are convolved separately
-        impl       "sums", "numpy", "kernel" or "auto"
+        x          images with C channels [B, C, H, W], or one of them [C, H, W]
+        weight     [O, C / groups, KH, KW], for O output channels and a kernel of KH × KW pixels
+        bias       [O], or None for 0
+        stride     distance between the windows of neighbouring outputs
+        padding    number of zeros on all sides, "valid" for 0, or "same" for an output of the size
+                   of x, which needs stride=1
+        dilation   distance between neighbouring pixels that an output reads
+        groups     number of groups of channels. Each group of outputs reads only its own group of
+                   the channels of x
+        impl       "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto": "kernel"
+                   where it is faster, otherwise "numpy". All give the same result
 
     Returns:
-        y [B, O, H', W']
+        y [B, O, H', W'], or [O, H', W'] if x has no batch axis
 
     Raises:
-        ValueError: the channels do not match, or the window does not fit
+        ValueError: the channels do not match, the window does not fit, or an option has a wrong
+            value
     """
     return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, impl, 2)
 
@@ -213,7 +243,7 @@ def _refuse(name, **options):
     for option, (value, only) in options.items():
         if value is not only and value != only:
             raise NotImplementedError(
-                f"{name}: only {option}={only} is implemented, got {option}={value!r}"
+                f"{name}: only {option}={only!r} is implemented, got {option}={value!r}"
             )
 
 
@@ -221,19 +251,21 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     """Return the maximum of each window. Equal maxima share the gradient.
 
     Args:
-        x             [B, C, L] or [C, L]
-        kernel_size   size of the window
-        stride        distance between windows, or None for kernel_size
-        padding       number of positions with -inf on both sides
-        dilation      distance between the positions of a window
+        x             sequences of length L with C channels [B, C, L], or one of them [C, L]
+        kernel_size   length K of the window
+        stride        distance between neighbouring windows, or None for kernel_size
+        padding       number of positions with -inf on both sides, at most K/2
+        dilation      distance between neighbouring positions of a window
         ceil_mode     must be False. In PyTorch, True lets a window reach beyond the end
-        impl          "sums", "numpy", "kernel" or "auto"
+        impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto":
+                      "kernel" where it is faster, otherwise "numpy". All give the same result
 
     Returns:
-        y [B, C, L']
+        y [B, C, L'] or [C, L'] with L' = (L + 2 padding - dilation (K - 1) - 1) // stride + 1
 
     Raises:
-        ValueError: the window does not fit
+        ValueError: the window does not fit, or an option is out of its range
+        NotImplementedError: ceil_mode is True
     """
     _refuse("max_pool1d", ceil_mode=(ceil_mode, False))
     return _pool(max_pool, "max_pool1d", x, kernel_size, stride, padding, dilation, 1, impl)
@@ -243,19 +275,22 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     """Return the maximum of each window over two axes, as `max_pool1d` does over one axis.
 
     Args:
-        x             [B, C, H, W] or [C, H, W]
-        kernel_size   size of the window, one number or a pair
-        stride        distance between windows, or None for kernel_size
-        padding       number of pixels with -inf on all sides
-        dilation      distance between the pixels of a window
+        x             images with C channels [B, C, H, W], or one of them [C, H, W]
+        kernel_size   size of the window. This and the next three arguments are a number for both
+                      axes, or a pair of numbers
+        stride        distance between neighbouring windows, or None for kernel_size
+        padding       number of pixels with -inf on all sides, at most half of kernel_size
+        dilation      distance between neighbouring pixels of a window
         ceil_mode     must be False. In PyTorch, True lets a window reach beyond the end
-        impl          "sums", "numpy", "kernel" or "auto"
+        impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto":
+                      "kernel" where it is faster, otherwise "numpy". All give the same result
 
     Returns:
-        y [B, C, H', W']
+        y [B, C, H', W'], or [C, H', W'] if x has no batch axis
 
     Raises:
-        ValueError: the window does not fit
+        ValueError: the window does not fit, or an option is out of its range
+        NotImplementedError: ceil_mode is True
     """
     _refuse("max_pool2d", ceil_mode=(ceil_mode, False))
     return _pool(max_pool, "max_pool2d", x, kernel_size, stride, padding, dilation, 2, impl)
@@ -273,19 +308,22 @@ def avg_pool1d(
     """Return the mean of each window.
 
     Args:
-        x                   [B, C, L] or [C, L]
-        kernel_size         size of the window
-        stride              distance between windows, or None for kernel_size
-        padding             number of zeros on both sides
+        x                   sequences of length L with C channels [B, C, L], or one of them [C,
+                            L]
+        kernel_size         length K of the window
+        stride              distance between neighbouring windows, or None for kernel_size
+        padding             number of zeros on both sides, at most K/2
         ceil_mode           must be False. In PyTorch, True lets a window reach beyond the end
         count_include_pad   must be True: the zeros of the padding count in the mean
-        impl                "sums", "numpy", "kernel" or "auto"
+        impl                "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto":
+                            "kernel" where it is faster, otherwise "numpy". All give the same result
 
     Returns:
-        y [B, C, L']
+        y [B, C, L'] or [C, L'] with L' = (L + 2 padding - K) // stride + 1
 
     Raises:
-        ValueError: the window does not fit
+        ValueError: the window does not fit, or an option is out of its range
+        NotImplementedError: ceil_mode or count_include_pad has another value
     """
     _refuse("avg_pool1d", ceil_mode=(ceil_mode, False), count_include_pad=(count_include_pad, True))
     return _pool(avg_pool, "avg_pool1d", x, kernel_size, stride, padding, 1, 1, impl)
@@ -304,20 +342,23 @@ def avg_pool2d(
     """Return the mean of each window over two axes, as `avg_pool1d` does over one axis.
 
     Args:
-        x                   [B, C, H, W] or [C, H, W]
-        kernel_size         size of the window, one number or a pair
-        stride              distance between windows, or None for kernel_size
-        padding             number of zeros on all sides
+        x                   images with C channels [B, C, H, W], or one of them [C, H, W]
+        kernel_size         size of the window. This and the next two arguments are a number for
+                            both axes, or a pair of numbers
+        stride              distance between neighbouring windows, or None for kernel_size
+        padding             number of zeros on all sides, at most half of kernel_size
         ceil_mode           must be False. In PyTorch, True lets a window reach beyond the end
         count_include_pad   must be True: the zeros of the padding count in the mean
-        divisor_override    must be None: the sum of a window is divided by the size of the window
-        impl                "sums", "numpy", "kernel" or "auto"
+        divisor_override    must be None: the sum of a window is divided by its number of pixels
+        impl                "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto":
+                            "kernel" where it is faster, otherwise "numpy". All give the same result
 
     Returns:
-        y [B, C, H', W']
+        y [B, C, H', W'], or [C, H', W'] if x has no batch axis
 
     Raises:
-        ValueError: the window does not fit
+        ValueError: the window does not fit, or an option is out of its range
+        NotImplementedError: ceil_mode, count_include_pad or divisor_override has another value
     """
     _refuse(
         "avg_pool2d",
@@ -335,15 +376,19 @@ def pad(input, pad, mode="constant", value=0.0):
         input   array [...]
         pad     numbers of added elements, from the last axis backwards: (left, right, top, bottom,
                 …), as in PyTorch. A negative number removes elements
-        mode    "constant"
-        value   the constant
+        mode    must be "constant"
+        value   the constant of which the added elements consist, or None for 0
+
+    Raises:
+        ValueError: pad does not have two numbers for each of the last axes
+        NotImplementedError: mode is not "constant"
     """
     _refuse("pad", mode=(mode, "constant"))
     input = as_tensor(input)
-    if len(pad) % 2 or len(pad) // 2 > input.ndim:
+    if np.isscalar(pad) or len(pad) % 2 or len(pad) // 2 > input.ndim:
         raise ValueError(
-            f"pad: expected (before, after) for each of the last axes of shape {input.shape}, got "
-            f"{pad}"
+            "pad: pad must be (before, after) for the last axis, followed by the same for the axis "
+            f"before it, and so on, got {pad} for shape {input.shape}"
         )
     widths = [(0, 0)] * (input.ndim - len(pad) // 2)
     widths += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]

@@ -9,9 +9,10 @@ from tinyattn.ops.gamma import polygamma
 
 
 def lgamma(x):
-    """Return the log-gamma function ln |Γ(x)|, which is infinite at the poles 0, -1, -2, …
+    """Return the log-gamma function of each element of x, ln |Γ(x)|.
 
-    For x < ½, the function is computed as ln π - ln |sin πx| - ln Γ(1 - x).
+    It is infinite at the poles 0, -1, -2, … For x < ½, the function is computed as ln π - ln |sin
+    πx| - ln Γ(1 - x).
     """
     left, inner = _mirrored(x)
     y = polygamma(inner, 0)
@@ -21,9 +22,10 @@ def lgamma(x):
 
 
 def digamma(x):
-    """Return the digamma function d/dx ln |Γ(x)|, which has no value at the poles 0, -1, -2, …
+    """Return the digamma function of each element of x, ψ(x) = d/dx ln |Γ(x)|.
 
-    For x < ½, the function is computed as ψ(1 - x) - π / tan πx.
+    It has no value at the poles 0, -1, -2, … For x < ½, the function is computed as ψ(1 - x) - π /
+    tan πx.
     """
     left, inner = _mirrored(x)
     y = polygamma(inner, 1)

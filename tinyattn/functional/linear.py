@@ -15,23 +15,25 @@ def linear(x, weight, bias=None):
     """Return the linear map of the last axis of x, x Wᵀ + b.
 
     Args:
-        x        [..., in]
+        x        vectors with `in` features [..., in]
         weight   W [out, in]
-        bias     b [out], or None
+        bias     b [out], or None for 0
 
     Returns:
         [..., out]
 
     Raises:
-        ValueError: W is not a matrix, or a number of features does not match
+        ValueError: W is not a matrix, or x or b does not have the matching number of features
     """
     bias = None if bias is None else as_tensor(bias)
     return matmul.linear(as_tensor(x), as_tensor(weight), bias)
 
 
 def check_indices(name, ids, n, ignore=None):
-    """Check that all `ids` are in [0, n) or equal to `ignore`, and return them as an integer
-    array.
+    """Return `ids` as an array, after a check that all are whole numbers in [0, n) or `ignore`.
+
+    `name` begins the message of an error. Raises TypeError for other numbers, and IndexError for
+    whole numbers outside of the range.
     """
     ids = np.asarray(to_array(ids))
     if ids.dtype.kind not in "iu":
@@ -57,11 +59,11 @@ def embedding(ids, weight, padding_idx=None):
 
     Args:
         ids           whole numbers [...] from 0 to V - 1
-        weight        [V, D]
+        weight        the table [V, D], with V rows of D features
         padding_idx   index of a row that gets no gradient, or None
 
     Returns:
-        [..., D]
+        the rows [..., D]
 
     Raises:
         TypeError: the ids are not whole numbers
@@ -113,10 +115,13 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
     """Return x divided by its norm along an axis, x / max(‖x‖_p, eps).
 
     Args:
-        x      array [...]
-        p      order of the norm, where 2 is the Euclidean norm
-        axis   axis of the norm
-        eps    smallest divisor
+        x      numbers [...]
+        p      order of the norm ‖x‖_p = (Σ |x|ᵖ)^(1/p), where 2 is the Euclidean norm
+        axis   axis of the sum. The default 1 is for rows [N, D]
+        eps    smallest divisor, eps >= 0
+
+    Raises:
+        ValueError: eps is negative or not finite
     """
     x = as_tensor(x)
     if x.dtype == np.float16:  # in float16, squares overflow from 256 on, and 1e-12 is 0
@@ -129,12 +134,21 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     """Return the cosine of the angle between vectors, x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)).
 
     Args:
-        x1     array [...]
-        x2     array that broadcasts with x1
-        axis   axis along which x₁ and x₂ are vectors
-        eps    ε, the smallest divisor
+        x1     x₁ [...]
+        x2     x₂, which broadcasts with x₁
+        axis   axis of the vectors, counted after broadcasting, which the result does not have
+        eps    ε >= 0, the smallest value of each length in the divisor
+
+    Raises:
+        ValueError: the shapes do not broadcast, or eps is negative or not finite
     """
     x1, x2 = as_tensor(x1), as_tensor(x2)
+    try:
+        x1, x2 = np.broadcast_arrays(x1, x2)
+    except ValueError:
+        raise ValueError(
+            f"cosine_similarity: x1 {x1.shape} and x2 {x2.shape} do not broadcast"
+        ) from None
     if x1.dtype == x2.dtype == np.float16:
         wide = [x.astype(np.float32) for x in (x1, x2)]
         return cosine_similarity(*wide, axis, eps).astype(np.float16)

@@ -1,8 +1,8 @@
 """Loss functions, which measure how far predictions are from their targets.
 
 The formulas call the arguments input and target x and t. `reduction` is "mean" or "sum", which
-return a single number, or "none", which returns the loss of every element. All losses raise
-ValueError if the shapes of input and target do not fit, or if reduction has any other value.
+return a single number, or "none", which returns all losses. All functions raise ValueError if the
+shapes of input and target do not fit, or if reduction has any other value.
 """
 
 import numpy as np
@@ -19,21 +19,21 @@ from tinyattn.ops.activations import softplus
 from tinyattn.ops.index import take_along_axis
 
 
-def _reduce(losses, reduction, count=None):
+def _reduce(name, losses, reduction, count=None, also=""):
     if reduction == "none":
         return losses
     if reduction == "sum":
         return np.sum(losses)
     if reduction == "mean":
         return np.mean(losses) if count is None else np.sum(losses) / count
-    raise ValueError(f'reduction must be "mean", "sum" or "none", got {reduction!r}')
+    raise ValueError(f'{name}: reduction must be "mean", "sum"{also} or "none", got {reduction!r}')
 
 
 def _same_shape(name, input, target):
     if np.shape(input) != np.shape(target):
         raise ValueError(
             f"{name}: input has shape {np.shape(input)}, but target has {np.shape(target)}. Give "
-            "both the same shape (broadcasting one of them is nearly always a mistake here)"
+            "both the same shape (to broadcast one of them is nearly always a mistake here)"
         )
     return as_tensor(input), as_tensor(target)
 
@@ -41,36 +41,36 @@ def _same_shape(name, input, target):
 @with_torch_hints
 @one_box
 def mse_loss(input, target, reduction="mean"):
-    """Return the squared error, (x - t)² for each element.
+    """Return the squared error, (x - t)² for each element, or its mean or sum.
 
     Args:
         input       x [...]
         target      t, in the shape of x
-        reduction   "mean", "sum" or "none"
+        reduction   "mean" or "sum" of the losses, or "none" for the loss of each element
 
     Raises:
-        ValueError: the shapes differ
+        ValueError: the shapes differ, or reduction has another value
     """
     input, target = _same_shape("mse_loss", input, target)
     difference = np.subtract(input, target)
-    return _reduce(difference * difference, reduction)
+    return _reduce("mse_loss", difference * difference, reduction)
 
 
 @with_torch_hints
 @one_box
 def l1_loss(input, target, reduction="mean"):
-    """Return the absolute error, |x - t| for each element.
+    """Return the absolute error, |x - t| for each element, or its mean or sum.
 
     Args:
         input       x [...]
         target      t, in the shape of x
-        reduction   "mean", "sum" or "none"
+        reduction   "mean" or "sum" of the losses, or "none" for the loss of each element
 
     Raises:
-        ValueError: the shapes differ
+        ValueError: the shapes differ, or reduction has another value
     """
     input, target = _same_shape("l1_loss", input, target)
-    return _reduce(np.absolute(np.subtract(input, target)), reduction)
+    return _reduce("l1_loss", np.absolute(np.subtract(input, target)), reduction)
 
 
 @with_torch_hints
@@ -83,11 +83,11 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
     Args:
         input       x [...]
         target      t, in the shape of x
-        reduction   "mean", "sum" or "none"
+        reduction   "mean" or "sum" of the losses, or "none" for the loss of each element
         delta       δ > 0, the error at which the straight line begins
 
     Raises:
-        ValueError: the shapes differ, or delta is not positive
+        ValueError: the shapes differ, delta is not positive, or reduction has another value
     """
     input, target = _same_shape("huber_loss", input, target)
     check_range("huber_loss", above=0, delta=delta)
@@ -95,7 +95,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
     distance = np.absolute(difference)
     near = np.less_equal(to_array(distance), delta)
     losses = np.where(near, 0.5 * difference * difference, delta * (distance - 0.5 * delta))
-    return _reduce(losses, reduction)
+    return _reduce("huber_loss", losses, reduction)
 
 
 def _log_at_least_minus_100(p):
@@ -137,19 +137,22 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     Args:
         input       p [...], between 0 and 1
         target      t, in the shape of p, between 0 and 1
-        weight      factor for each element, broadcast to p, or None for 1
-        reduction   "mean", "sum" or "none"
+        weight      factors >= 0 of the losses, broadcast to p, or None for 1. "mean" still divides
+                    by the number of elements
+        reduction   "mean" or "sum" of the losses, or "none" for the loss of each element
 
     Raises:
-        ValueError: the shapes differ, or a number is not between 0 and 1
+        ValueError: the shapes differ, a number is not between 0 and 1, a weight is negative, or
+            reduction has another value
     """
     input, target = _same_shape("binary_cross_entropy", input, target)
     _check_order("binary_cross_entropy", input, target)
     p = to_array(input)
     if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
+        wrong = p[~((p >= 0) & (p <= 1))].flat[0]
         raise ValueError(
-            "binary_cross_entropy: expected probabilities between 0 and 1. For scores, use "
-            "binary_cross_entropy_with_logits"
+            f"binary_cross_entropy: expected probabilities between 0 and 1, got {wrong:g}. For "
+            "scores, use binary_cross_entropy_with_logits"
         )
     _check_unit_interval("binary_cross_entropy", target)
     _check_not_negative("binary_cross_entropy", "weight", weight)
@@ -157,7 +160,8 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
         np.multiply(target, _log_at_least_minus_100(input))
         + np.subtract(1, target) * _log_at_least_minus_100(np.subtract(1, input))
     )
-    return _reduce(losses if weight is None else losses * weight, reduction)
+    losses = losses if weight is None else losses * weight
+    return _reduce("binary_cross_entropy", losses, reduction)
 
 
 @with_torch_hints
@@ -170,12 +174,14 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
     Args:
         input        scores x [...]
         target       t, in the shape of x, between 0 and 1
-        weight       factor for each element, broadcast to x, or None for 1
-        reduction    "mean", "sum" or "none"
-        pos_weight   factor w of the positive examples, broadcast to x, or None for 1
+        weight       factors >= 0 of the losses, broadcast to x, or None for 1. "mean" still divides
+                     by the number of elements
+        reduction    "mean" or "sum" of the losses, or "none" for the loss of each element
+        pos_weight   factor w >= 0 of the positive examples, broadcast to x, or None for 1
 
     Raises:
-        ValueError: the shapes differ, or a target is not between 0 and 1
+        ValueError: the shapes differ, a target is not between 0 and 1, a weight is negative, or
+            reduction has another value
     """
     input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
     _check_order("binary_cross_entropy_with_logits", input, target)
@@ -186,7 +192,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
     if pos_weight is not None:
         positive = positive * pos_weight
     losses = positive + np.subtract(1, target) * softplus(input)
-    return _reduce(losses if weight is None else losses * weight, reduction)
+    losses = losses if weight is None else losses * weight
+    return _reduce("binary_cross_entropy_with_logits", losses, reduction)
 
 
 @with_torch_hints
@@ -195,14 +202,16 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     """Return the negative log-likelihood of the targets, -x[target] for log-probabilities x.
 
     Args:
-        input          x [N, C, ...] or [C]
-        target         classes [N, ...], whole numbers in [0, C)
-        weight         weight of each class [C]. With "mean", the result is the weighted mean
-        ignore_index   target value that is ignored
-        reduction      "mean", "sum" or "none"
+        input          x [N, C, ...] for C classes, or [C] for a single example
+        target         index of the right class of each example [N, ...], whole numbers in [0, C),
+                       or a single number for x [C]
+        weight         weight >= 0 of each class [C], by which the losses are multiplied, or None
+                       for 1. "mean" divides by the sum of the weights of all targets
+        ignore_index   targets with this value have the loss 0 and do not count in the mean
+        reduction      "mean" or "sum" of the losses, or "none" for the loss of each example
 
     Raises:
-        ValueError: the shapes do not fit
+        ValueError: the shapes do not fit, a weight is negative, or reduction has another value
         TypeError: the targets are not whole numbers
         IndexError: a class is outside of [0, C)
     """
@@ -223,20 +232,20 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
     expected = input.shape[:axis] + input.shape[axis + 1 :]
     if np.shape(target) != expected:
         raise ValueError(
-            f"{name}: input has shape {input.shape} [N, C, ...] with the classes on axis {axis}, "
-            f"so the target should be {expected}, got {np.shape(target)}"
+            f"{name}: input has shape {input.shape} with the classes on axis {axis}, so the target "
+            f"must have shape {expected}, got {np.shape(target)}"
             f"{_advice_on_target(name, input, target)}"
         )
     ids = check_indices(f"{name} target", target, input.shape[axis], ignore_index)
     weight = _class_weights(name, weight, input.shape[axis], input.dtype)
     counted = ids != ignore_index
     if weight is None and counted.all():
-        return _reduce(loss_of(ids), reduction, count=ids.size)
+        return _reduce(name, loss_of(ids), reduction, count=ids.size)
     ids = np.where(counted, ids, 0)
     w = counted.astype(input.dtype)
     if weight is not None:
         w = w * weight[ids]
-    return _reduce(np.where(counted, loss_of(ids) * w, 0), reduction, count=w.sum())
+    return _reduce(name, np.where(counted, loss_of(ids) * w, 0), reduction, count=w.sum())
 
 
 def _advice_on_target(name, input, target):
@@ -285,15 +294,21 @@ def cross_entropy(
     """Return the cross-entropy of the targets, -ln softmax(x)[target] for scores x.
 
     Args:
-        input             scores x [N, C, ...] or [C]
-        target            classes [N, ...], or probabilities in the shape of x
-        weight            weight of each class [C]. With "mean", the result is the weighted mean
-        ignore_index      target value that is ignored
-        reduction         "mean", "sum" or "none"
-        label_smoothing   ε: the target becomes (1 - ε) target + ε / C
+        input             scores x [N, C, ...] for C classes, or [C] for a single example
+        target            index of the right class of each example [N, ...], whole numbers in [0,
+                          C), or the probabilities of all classes in the shape of x, for which the
+                          loss is -Σ target ln softmax(x)
+        weight            weight >= 0 of each class [C], by which the losses are multiplied, or None
+                          for 1. "mean" divides by the sum of the weights of all targets or, for
+                          probabilities, by the number of examples
+        ignore_index      targets with this value have the loss 0 and do not count in the mean
+        reduction         "mean" or "sum" of the losses, or "none" for the loss of each example
+        label_smoothing   ε, 0 <= ε <= 1. The probabilities of the target (1 for the right class)
+                          become (1 - ε) target + ε / C
 
     Raises:
-        ValueError: the shapes do not fit
+        ValueError: the shapes do not fit, a weight is negative, or label_smoothing or reduction has
+            another value
         TypeError: the targets are not whole numbers
         IndexError: a class is outside of [0, C)
     """
@@ -305,8 +320,8 @@ def cross_entropy(
     input = as_tensor(input)
     if input.dtype.kind in "iub" and len(np.shape(target)) == input.ndim + 1:
         raise ValueError(
-            f"cross_entropy: input has shape {input.shape} {input.dtype}, target "
-            f"{np.shape(target)}. Are they swapped? Write cross_entropy(scores, labels)"
+            f"cross_entropy: input has shape {input.shape} and dtype {input.dtype}, and target has "
+            f"shape {np.shape(target)}. Are they swapped? Write cross_entropy(scores, labels)"
         )
     _check_order("cross_entropy", input, target)
     axis = 0 if input.ndim == 1 else 1
@@ -335,7 +350,8 @@ def cross_entropy(
     else:
         w_class = 1
     everywhere = -np.sum(log_p * w_class, axis=axis) / input.shape[axis]
-    uniform = _reduce(np.where(counted, everywhere, 0), reduction, count=w.sum())
+    everywhere = np.where(counted, everywhere, 0)
+    uniform = _reduce("cross_entropy", everywhere, reduction, count=w.sum())
     return (1 - label_smoothing) * hard + label_smoothing * uniform
 
 
@@ -346,7 +362,7 @@ def _soft_targets(log_p, target, weight, reduction, label_smoothing, axis):
     if weight is not None:
         losses = losses * _along(weight, axis, log_p.ndim)
     losses = np.sum(losses, axis=axis)
-    return _reduce(losses, reduction)
+    return _reduce("cross_entropy", losses, reduction)
 
 
 def _along(weight, axis, ndim):
@@ -359,14 +375,15 @@ def kl_div(input, target, reduction="mean", log_target=False):
     """Return the Kullback-Leibler divergence, t (ln t - x) for each element.
 
     Args:
-        input        x [...]
-        target       t, in the shape of x
-        reduction    "mean", "sum", "none", or "batchmean", which divides the sum by the length of
-                     the first axis. This is the mean divergence of the examples
+        input        logarithms x of the predicted probabilities [...]
+        target       probabilities t, in the shape of x
+        reduction    "mean" or "sum" over all elements, "none" for each element, or "batchmean" for
+                     the sum divided by the length of the first axis, which is the mean divergence
+                     of the examples
         log_target   True: the target is ln t
 
     Raises:
-        ValueError: the shapes differ
+        ValueError: the shapes differ, or reduction has another value
     """
     input, target = _same_shape("kl_div", input, target)
     if log_target:
@@ -377,4 +394,4 @@ def kl_div(input, target, reduction="mean", log_target=False):
         losses = target * (log_t - input)
     if reduction == "batchmean":
         return np.sum(losses) / losses.shape[0]
-    return _reduce(losses, reduction)
+    return _reduce("kl_div", losses, reduction, also=', "batchmean"')

@@ -10,23 +10,27 @@ def multinomial(input, rng=None):
     """Draw one random index for each row of probabilities, which need not sum to 1 exactly.
 
     NumPy's `rng.choice(V, p=p)` raises an error if p is float32, because its sum is 1 only to the
-    precision of float32. This function divides each row by its sum first.
+    precision of float32. This function divides each row by its sum.
 
     Args:
         input   probabilities p [..., V], or other weights >= 0
-        rng     seed or numpy.random.Generator
+        rng     seed or numpy.random.Generator, or None for the default generator, which `ta.seed`
+                sets
 
     Returns:
-        indices [...], whole numbers in [0, V)
+        an array [...] of indices, whole numbers in [0, V)
 
     Raises:
         ValueError: a number is negative, nan or infinite, or a row has no positive number
     """
     p = np.asarray(to_array(input), np.float64)
-    if p.ndim == 0 or not np.all(p >= 0) or not np.all(np.isfinite(p)):
+    if p.ndim == 0:
+        raise ValueError(f"multinomial: expected probabilities [..., V], got the single number {p}")
+    right = (p >= 0) & np.isfinite(p)
+    if not right.all():
         raise ValueError(
-            "multinomial: expected probabilities [..., V] with p >= 0. For scores, apply "
-            "F.softmax(scores) first"
+            f"multinomial: expected probabilities, finite with p >= 0, got {p[~right][0]:g}. For "
+            "scores, apply F.softmax(scores) first"
         )
     total = np.cumsum(p, axis=-1)
     if not np.all(total[..., -1:] > 0) or p.shape[-1] == 0:

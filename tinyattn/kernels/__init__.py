@@ -22,7 +22,10 @@ def __getattr__(name):
 
 
 def set_threads(n: int) -> int:
-    """Run kernels on n threads from now on, and return the previous number of threads."""
+    """Run kernels on n threads from now on, and return the previous number of threads.
+
+    Raises ValueError unless n is a whole number >= 1.
+    """
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise ValueError(f"set_threads: n must be a whole number >= 1, got n={n!r}")
     return import_module("tinyattn.kernels.machine.thread_pool").set_threads(n)

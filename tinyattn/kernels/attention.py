@@ -27,7 +27,7 @@ from tinyattn.kernels import helper, jit
 
 @helper
 def scores(row, q, k, bias, mask, causal, scale, t, start, stop):
-    """Write the scores of query t for the keys start … stop - 1 to row, with -∞ for hidden keys."""
+    """Write the scores of query t for the keys start … stop - 1 to `row`, -∞ for hidden keys."""
     for s in range(start, stop):
         score = -math.inf
         if mask[t, s] and (s <= t or not causal):
@@ -42,7 +42,7 @@ def scores(row, q, k, bias, mask, causal, scale, t, start, stop):
 
 @jit
 def attention_loops(q, k, v, bias, mask, causal, scale):
-    """Return y_td = Σ_s a_ts v_sd and all weights a."""
+    """Return y [T, E], y_td = Σ_s a_ts v_sd, and all weights a [T, S]."""
     T, (S, E) = len(q), v.shape
     y, a = np.zeros((T, E), q.dtype), np.zeros((T, S), q.dtype)
     for t in range(T):
@@ -64,7 +64,7 @@ def attention_loops(q, k, v, bias, mask, causal, scale):
 
 @jit
 def attention_loops_backward(g, q, k, v, a, scale):
-    """Apply the chain rule to the three formulas, from the last to the first.
+    """Return dq, dk, dv and dbias, with the chain rule for the three formulas, the last one first.
 
     y_t = Σ_s a_ts v_s             dv_s = Σ_t a_ts g_t,   da_ts = g_t·v_s
     a = softmax(score)             dscore_ts = a_ts (da_ts - Σ_s' a_ts' da_ts')
@@ -94,7 +94,9 @@ def attention_loops_backward(g, q, k, v, a, scale):
 
 @jit
 def blockwise(q, k, v, bias, mask, causal, scale, block):
-    """Compute y_td with `block` keys at a time, and highest and total for the backward pass.
+    """Return y [T, E], computed with `block` keys at a time, and highest and total [T].
+
+    The backward pass needs the highest score of each query, and the total of its exponentials.
 
     The softmax needs the highest score of all keys, but the keys are read only once. The sums are
     therefore computed with the highest score so far:
@@ -133,7 +135,7 @@ def blockwise(q, k, v, bias, mask, causal, scale, block):
 
 @jit
 def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale, block):
-    """Apply the same chain rule, with the weights of each block computed again.
+    """Return dq, dk, dv and dbias, with the weights of each block computed again.
 
     Now highest_t and total_t are known, so a_ts = exp(score_ts - highest_t) / total_t. The mean of
     da does not need a second pass over the keys, because Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s =
@@ -168,8 +170,9 @@ def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale,
 
 
 def heads_by_loops(q, k, v, bias, mask, causal, scale):
-    """Run `attention_loops` for each head. Return y [..., T, E] and the weights [N, T, S] of N
-    heads.
+    """Return y [..., T, E] and the weights [N, T, S] of N heads, each by `attention_loops`.
+
+    bias and mask may be None.
     """
     lead, T, (S, E) = leading_axes(q, k, v), q.shape[-2], v.shape[-2:]
     arrays = matrices_of(lead, q, k, v, *bias_and_mask(lead, q, k, bias, mask))
@@ -181,7 +184,10 @@ def heads_by_loops(q, k, v, bias, mask, causal, scale):
 
 
 def heads_by_loops_backward(g, a, q, k, v, scale):
-    """Return dq, dk, dv and dbias of all heads, with all leading axes broadcast."""
+    """Return dq, dk, dv and dbias of all heads, where a are the weights that the forward returned.
+
+    The leading axes of all four are those of g, to which q, k and v are broadcast.
+    """
     lead = g.shape[:-2]
     arrays = g, q, k, v = matrices_of(lead, g, q, k, v)
     out = [np.empty_like(x) for x in (q, k, v, a)]
@@ -209,6 +215,6 @@ def bias_and_mask(lead, q, k, bias, mask):
 
 
 def matrices_of(lead, *arrays):
-    """Broadcast the leading axes of each array, and merge them: [N, rows, columns], contiguous."""
+    """Return each array with the leading axes `lead`, merged: [N, rows, columns], contiguous."""
     arrays = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in arrays]
     return [np.require(x.reshape(math.prod(lead), *x.shape[-2:]), None, ["C", "W"]) for x in arrays]

@@ -18,9 +18,7 @@ OUTSIDE = -1  # entry of the table where the kernel extends beyond the edge of x
 
 @jit
 def conv_loops(y, x, w, b, I, groups):
-    """Compute y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i), where β runs over the features in the group of
-    α.
-    """
+    """Write y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i) to y, where β runs over the group of α."""
     for n in range(len(x)):
         for α in range(len(w)):
             # index of the first feature of x in this group
@@ -35,7 +33,7 @@ def conv_loops(y, x, w, b, I, groups):
 
 @jit
 def conv_loops_backward(dx, dw, db, g, x, w, I, groups):
-    """Add, for each product w_αβi x_βI(j,i) and each factor, g_jα times the other factor."""
+    """Add the gradients to dx, dw and db: for each factor of a term, g times the other factor."""
     for n in range(len(x)):
         for α in range(len(w)):
             first = α // (len(w) // groups) * w.shape[1]

@@ -21,7 +21,10 @@ from tinyattn.kernels import jit_no_fma
 
 @jit_no_fma
 def knn_loops(index, d2, x, offsets, k):
-    """For each i, insert every j of its cloud into the sorted list of the k nearest so far."""
+    """Write the k nearest neighbours of each i to index [N, k], and their distances to d2 [N, k].
+
+    For each i, every j of its cloud is inserted into the sorted list of the k nearest so far.
+    """
     for c in range(len(offsets) - 1):
         for i in range(offsets[c], offsets[c + 1]):
             found = 0

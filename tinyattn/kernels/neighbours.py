@@ -1,8 +1,7 @@
 """Aggregation over K neighbours of each point, as loops. i = index_nk is neighbour k of point n.
 
-    y_nf  = 1/K Σ_k w_nk h_if   and   z_nf = max_k w_nk h_if      the aggregation of GravNet (slide
-          K48)
-    z_nf  = max_k h_if                                            the same without weights
+    y_nf  = 1/K Σ_k w_nk h_if   and   z_nf = max_k w_nk h_if      messages of GravNet (slide K48)
+    z_nf  = max_k h_if                                            the maximum without weights
     d²_nk = Σ_s (x_ns - x_is)²                                    squared distances
     e_nkf = p_nf + q_if                                           a sum for each edge
 
@@ -22,7 +21,7 @@ from tinyattn.kernels import jit_no_fma
 
 @jit_no_fma
 def mean_max(w, h, index):
-    """Return mean y and maximum z, concatenated, [N, 2F]."""
+    """Return the mean y and the maximum z of the messages w_nk h_if, concatenated, [N, 2F]."""
     (N, K), F = index.shape, h.shape[1]
     out = np.zeros((N, 2 * F), h.dtype)
     for n in range(N):
@@ -39,7 +38,10 @@ def mean_max(w, h, index):
 
 @jit_no_fma
 def mean_max_backward(g, out, w, h, index):
-    """Return dw and dh. Messages receive g_nf / K, and the maxima share the gradient of z_nf."""
+    """Return dw and dh. A message receives g_nf / K, and equal maxima share the gradient of z_nf.
+
+    `out` is the result of `mean_max`, and g [N, 2F] is its gradient.
+    """
     (N, K), F = index.shape, h.shape[1]
     dw, dh = np.zeros_like(w), np.zeros_like(h)
     for n in range(N):

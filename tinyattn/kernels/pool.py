@@ -16,7 +16,7 @@ from tinyattn.kernels.conv import OUTSIDE
 
 @jit
 def mean(y, x, I):
-    """Compute y_jα = 1/K Σ_i x_αI(j,i), where positions in the padding count as 0."""
+    """Write y_jα = 1/K Σ_i x_αI(j,i) to y, where positions in the padding count as 0."""
     for n in range(len(x)):
         for α in range(x.shape[1]):
             for j in range(len(I)):
@@ -39,7 +39,7 @@ def mean_backward(dx, g, I):
 
 @jit
 def largest(y, x, I):
-    """Compute y_jα = max_i x_αI(j,i), where positions in the padding are ignored."""
+    """Write y_jα = max_i x_αI(j,i) to y, where positions in the padding are ignored."""
     for n in range(len(x)):
         for α in range(x.shape[1]):
             for j in range(len(I)):
@@ -54,7 +54,7 @@ def largest(y, x, I):
 
 @jit
 def largest_backward(dx, g, y, x, I):
-    """Divide the g of a window among its largest numbers, or among its nan if it contains any."""
+    """Add the g of each window to dx, shared by its largest numbers (or by its nan)."""
     for n in range(len(g)):
         for α in range(g.shape[1]):
             for j in range(len(I)):

@@ -34,7 +34,10 @@ def q4_1(x, d, m, packed):
 
 @jit
 def q8_0(x, d, q):
-    """Return y_tr = Σ_b d_rb Σ_i q_rbi x_tbi, with q [R, C/32, 32] from -128 to 127."""
+    """Return y_tr = Σ_b d_rb Σ_i q_rbi x_tbi, with q from -128 to 127.
+
+    x [T, C], d [R, C/32], q [R, C/32, 32], y [T, R].
+    """
     T, (R, B) = len(x), d.shape
     y = np.zeros((T, R), x.dtype)
     for t in range(T):

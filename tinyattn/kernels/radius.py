@@ -13,7 +13,7 @@ from tinyattn.kernels import jit_no_fma
 
 @jit_no_fma
 def count(x, offsets, r2):
-    """Return the number of pairs."""
+    """Return the number of pairs, which include each point with itself."""
     n = 0
     for c in range(len(offsets) - 1):
         for i in range(offsets[c], offsets[c + 1]):
@@ -46,7 +46,10 @@ def radius_loops(j_of, i_of, d2, x, offsets, r2):
 
 
 def radius(x, offsets, r2):
-    """Return the j and the i of all pairs as two arrays."""
+    """Return the j and the i of all pairs as two arrays, sorted by i, then by distance, then by j.
+
+    r2 is the square of the radius.
+    """
     n = count(x, offsets, r2)
     j_of, i_of, d2 = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, x.dtype)
     radius_loops(j_of, i_of, d2, x, offsets, r2)

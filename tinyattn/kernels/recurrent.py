@@ -1,7 +1,7 @@
 """RNN, GRU and LSTM over whole sequences as loops, forward and backward.
 
-    p_t = W_ih x_t + b_ih        what the input says, gate by gate
-    q_t = W_hh h_{t-1} + b_hh    what the state before says
+    p_t = W_ih x_t + b_ih        part from the input, for all gates
+    q_t = W_hh h_{t-1} + b_hh    part from the previous state
     RNN    h = tanh(p + q), or max(p + q, 0)
     GRU    r, z = σ(p + q),  n = tanh(p + r q),  h = (1 - z) n + z h_{t-1}
     LSTM   i, f, o = σ(p + q),  g = tanh(p + q),  c = f c_{t-1} + i g,  h = o tanh c
@@ -56,11 +56,11 @@ def step(kind, p, q, h, c):
 
 @helper
 def step_backward(kind, p, q, h, c, dh, dc, dp, dq):
-    """Apply the chain rule to `step`. The gates are computed again from h and c before the step.
+    """Apply the chain rule to `step`: write the gradients dp and dq, and update dh and dc.
 
-    Before the call, dh and dc are the gradients of the state after the step. After the call, they
-    are the gradients of the state before the step, without the part that reaches h through q. σ' =
-    σ (1 - σ), tanh' = 1 - tanh².
+    The gates are computed again from h and c before the step. Before the call, dh and dc are the
+    gradients of the state after the step. After the call, they are the gradients of the state
+    before the step, without the part that reaches h through q. σ' = σ (1 - σ), tanh' = 1 - tanh².
     """
     H = len(h)
     for u in range(H):
@@ -97,7 +97,10 @@ def step_backward(kind, p, q, h, c, dh, dc, dp, dq):
 
 @jit
 def forward(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """Return all states y, the last h and c, and p, q, h and c before each step for `backward`."""
+    """Return all states y, the last h and c, and a tuple for `backward`.
+
+    The tuple contains p and q of each step, and h and c before each step.
+    """
     (B, T, D), (J, H) = x.shape, w_hh.shape
     y, h, c = np.zeros((B, T, H), x.dtype), h0.copy(), c0.copy()
     p, q = np.zeros((B, T, J), x.dtype), np.zeros((B, T, J), x.dtype)
@@ -119,7 +122,10 @@ def forward(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 
 @jit
 def backward(kind, gy, gh, gc, residuals, x, w_ih, w_hh, lengths, reverse):
-    """Apply `step_backward` to all steps in reverse order. gh and gc belong to the last state."""
+    """Return dx, dh0, dc0, dW_ih, dW_hh, db_ih and db_hh, from `step_backward` in reverse order.
+
+    gy is the gradient of all states, and gh and gc are the gradients of the last state.
+    """
     B, D, (J, H) = len(x), x.shape[2], w_hh.shape
     p, q, all_h, all_c = residuals
     dx, dh, dc = np.zeros_like(x), gh.copy(), gc.copy()
@@ -156,14 +162,17 @@ def recurrent_loops(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 
 
 def recurrent_loops_backward(kind, g, residuals, needs_x, x, w_ih, w_hh, lengths, reverse):
-    """Return dx (even if it is not needed), dh0, dc0, dW_ih, dW_hh, db_ih, db_hh."""
+    """Return dx (even if `needs_x` is False), dh0, dc0, dW_ih, dW_hh, db_ih and db_hh.
+
+    g and residuals are the gradient and the second result of `recurrent_loops`.
+    """
     arrays = [np.require(a, None, ["C", "W"]) for a in (x, w_ih, w_hh)]
     parts = parts_of(np.require(g, None, ["C", "W"]), x, w_hh.shape[1], 1 + (kind == LSTM))
     return backward(kind, *parts, residuals, *arrays, lengths, reverse)
 
 
 def parts_of(row, x, H, states):
-    """Return the views y, h and c of a result that is one row of memory."""
+    """Return the views y, h and c of a result that is one row. `states` is 2 for an LSTM or 1."""
     B, T, _ = x.shape
     y, h = row[: B * T * H].reshape(B, T, H), row[B * T * H : B * (T + 1) * H].reshape(B, H)
     return y, h, row[B * (T + 1) * H :].reshape(B, H if states > 1 else 0)

@@ -20,7 +20,7 @@ from tinyattn.kernels import jit
 
 @jit
 def segment_sum(y, values, ids):
-    """Add values_e to y_n for all e with ids_e = n."""
+    """Add values_e to y_n for all e with ids_e = n. y is 0 before the call."""
     for e in range(len(ids)):
         for c in range(y.shape[1]):
             y[ids[e], c] += values[e, c]
@@ -41,7 +41,7 @@ def segment_sum_backward(g, ids):
 
 @jit
 def largest(values, ids, N):
-    """Return y_n = max_e values_e."""
+    """Return y_n = max values_e over the rows e of segment n, or 0 if the segment is empty."""
     y, filled = np.full((N, values.shape[1]), -np.inf, values.dtype), np.zeros(N, np.bool_)
     for e in range(len(ids)):
         filled[ids[e]] = True
@@ -74,7 +74,7 @@ def largest_backward(g, y, values, ids):
 
 @jit
 def product(values, ids, N):
-    """Return y_n = Π_e values_e."""
+    """Return y_n = Π values_e over the rows e of segment n, or 1 if the segment is empty."""
     y = np.ones((N, values.shape[1]), values.dtype)
     for e in range(len(ids)):
         for c in range(y.shape[1]):
@@ -120,7 +120,7 @@ def softmax(values, ids, N):
 
 @jit
 def softmax_backward(g, a, ids, N):
-    """Return dx_e = a_e (g_e - Σ_e' a_e' g_e')."""
+    """Return dx_e = a_e (g_e - Σ_e' a_e' g_e'), summed over the rows e' of the segment of e."""
     dx, mean = np.empty_like(a), np.zeros((N, a.shape[1]), a.dtype)
     for e in range(len(ids)):
         for c in range(a.shape[1]):

@@ -70,7 +70,10 @@ erf.defvjp(lambda g, y, x: g * np.exp(-x * x) * TWO_OVER_ROOT_PI)
 
 @operation("gelu", work=lambda x, tanh: x.size)
 def gelu(x, tanh):
-    """Return y = x Φ(x) with the normal distribution function Φ, or its approximation if `tanh`."""
+    """Return y = x Φ(x), where Φ is the distribution function of the standard normal distribution.
+
+    If `tanh` is True, Φ(x) is approximated by (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2.
+    """
     if tanh:
         return 0.5 * x * (1 + np.tanh(ROOT_TWO_OVER_PI * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1 + erf(x * ROOT_HALF))

@@ -43,7 +43,16 @@ attention_softmax.defvjp(
 
 
 def attention_weights(q, k, bias, mask, causal, scale):
-    """Return the weights a = softmax(scale q·k + bias) of the keys for each query, [..., T, S]."""
+    """Return the weights a = softmax(scale q·k + bias) of the keys for each query, [..., T, S].
+
+    Args:
+        q        queries [..., T, D]
+        k        keys [..., S, D]
+        bias     numbers that are added to the scores, or None
+        mask     bool array, True where query t may attend to key s, or None for everywhere
+        causal   True: query t attends only to the keys s ≤ t
+        scale    factor of the products q·k
+    """
     scores = matmul(multiply(q, scale), swapaxes(k, -1, -2))
     if bias is not None:
         scores = scores + bias
@@ -67,7 +76,10 @@ def _number_of_scores(q, k, v, bias, mask, causal, scale):
 
 @operation("attention", work=_number_of_scores, second_order=False)
 def attention(q, k, v, bias, mask, causal, scale):
-    """Return y_t = Σ_s a_ts v_s with a = softmax(scale q·k + bias), y [..., T, E]."""
+    """Return y_t = Σ_s a_ts v_s [..., T, E], with a = softmax(scale q·k + bias).
+
+    v [..., S, E] are the values. The other arguments are those of `attention_weights`.
+    """
     return matmul(attention_weights(q, k, bias, mask, causal, scale), v)
 
 
@@ -90,7 +102,11 @@ attention.implement("kernel", lambda *inputs: fast.attention.attention(*inputs),
 
 
 def crop_future_keys(T, k, v, mask, bias):
-    """Remove the keys s ≥ T, which none of T queries may attend to under `causal`."""
+    """Return k, v, mask and bias without the keys s ≥ T, for attention that is causal.
+
+    T is the number of queries, and query t attends only to the keys s ≤ t, so no query attends to
+    the removed keys.
+    """
     mask, bias = (
         x if x is None or x.shape[-1:] in ((), (1,)) else x[..., :T] for x in (mask, bias)
     )
@@ -98,7 +114,10 @@ def crop_future_keys(T, k, v, mask, bias):
 
 
 def zero_masked_keys(k, v, mask):
-    """Return k and v with zeros for keys that no query may attend to, if k or v is not finite."""
+    """Return k and v with zeros for the keys to which no query may attend (`mask` is False).
+
+    If all numbers are finite, such keys have no influence, and k and v are returned unchanged.
+    """
     unseen = ~np.any(to_array(mask), axis=-2 if mask.ndim > 1 else ())  # [..., S]
     if not unseen.any() or np.isfinite(np.sum(to_array(k)) + np.sum(to_array(v))):
         return k, v
@@ -111,15 +130,19 @@ def zero_masked_keys(k, v, mask):
 
 @primitive
 def heads_of(x, part, heads):
-    """Return the queries (part 0), keys (1) or values (2) of x [..., T, 3·H·d] as a view [..., H,
-    T, d].
+    """Return a view [..., H, T, d] of the queries, keys or values in x [..., T, 3·H·d].
+
+    `part` is 0 for the queries, 1 for the keys and 2 for the values, and `heads` is H.
     """
     return _heads(x, heads)[part]
 
 
 @primitive
 def packed(y, part, heads):
-    """Return the reverse of `heads_of`, x [..., T, 3·H·d] with zeros in the two other parts."""
+    """Return an array [..., T, 3·H·d] with y [..., H, T, d] as one part and zeros in the others.
+
+    This is the gradient of `heads_of`, which explains `part` and `heads`.
+    """
     *lead, H, T, d = y.shape
     x = np.zeros((*lead, T, 3 * H * d), y.dtype)
     _heads(x, heads)[part][...] = y
@@ -141,7 +164,7 @@ join_heads.defvjp(lambda g, x, y: split_heads(g, y.shape[-3]))
 
 @primitive
 def split_heads(x, heads):
-    """Return x [..., T, H·d] as [..., H, T, d], a view with an axis of heads."""
+    """Return x [..., T, H·d] as a view [..., H, T, d], with a separate axis for the heads."""
     return np.swapaxes(x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads), -3, -2)
 
 
@@ -159,10 +182,11 @@ def _packed_scores(x, bias, mask, causal, heads):
 
 @operation("packed_self_attention", work=_packed_scores, second_order=False)
 def packed_self_attention(x, bias, mask, causal, heads):
-    """Compute attention with queries, keys and values in one array x [..., T, 3·H·d].
+    """Return the attention y [..., T, H·d] of queries, keys and values in one x [..., T, 3·H·d].
 
-    The result y [..., T, H·d] contains the concatenated heads. The kernel returns the three
-    gradients in one array, which is the form that the preceding projection needs.
+    y contains the concatenated heads, and `heads` is their number H. bias, mask and causal are
+    those of `attention_weights`, and the scale is 1/√d. The kernel returns the three gradients in
+    one array, which is the form that the preceding projection needs.
     """
     q, k, v = heads_of(x, 0, heads), heads_of(x, 1, heads), heads_of(x, 2, heads)
     if mask is not None:

@@ -1,6 +1,6 @@
 """The choice of an implementation for each operation.
 
-An operation for which a compiled kernel is worthwhile has up to three implementations, with the
+An operation for which a compiled kernel is worthwhile has two or three implementations, with the
 same result and the same gradient:
 
     "sums"    the index sums of the formula, as loops (compiled if Numba is installed)
@@ -10,17 +10,20 @@ same result and the same gradient:
               of a new installation are compiled (kernels/machine/first_use.py)
 
 The array algebra is a function in a file of this folder. `operation` turns it into the operation,
-which takes the name of an implementation as `impl`. The other implementations follow below it:
+which takes the name of an implementation as `impl`. The other implementations follow below it, as
+in activations.py:
 
-    @operation("softmax", work=lambda x: x.size)
-    def softmax(x):
-        e = np.exp(x - np.max(x, axis=-1, keepdims=True))
-        return e / np.sum(e, axis=-1, keepdims=True)
+    @operation("gelu", work=lambda x, tanh: x.size)
+    def gelu(x, tanh): ...  # the formula, which consists of operations with derivative rules
 
-    softmax.implement("kernel", forward, backward)
+    gelu.implement(
+        "kernel",
+        lambda x, tanh: (fast.rowwise.gelu(x, tanh), None),
+        lambda g, y, residuals, needs_grad, x, tanh: [fast.rowwise.gelu_backward(g, x, tanh)],
+    )
 
-The gradient of an operation X is therefore in ops/X.py, whose last lines name the loops and the
-kernel.
+The gradient of the array algebra follows from the rules of its parts, or from a rule of its own,
+as in softmax.py. Each other implementation has its own backward pass.
 
 `IMPLEMENTATIONS` lists the implementations of each operation, and the amount of work from which its
 kernel is faster.
@@ -45,7 +48,7 @@ FLOATS = np.dtype(np.float32), np.dtype(np.float64)  # the dtypes that kernels c
 class Entry(NamedTuple):
     """An entry of the table: the implementations, and the work from which the kernel is used."""
 
-    names: tuple  # names of the implementations
+    names: tuple  # the values of `impl` besides "auto"
     least: float  # amount of work from which the kernel is faster than NumPy
     unit: str  # the unit in which `least` counts the work
 
@@ -109,14 +112,17 @@ MATVEC_TERMS = 16  # terms of a sum that fill a vector
 def select(name, impl, dtype, work):
     """Return the implementation to run: "sums", "numpy" or "kernel".
 
-    name   name of the operation, a line of `IMPLEMENTATIONS`
-    impl   the requested implementation
-    dtype  dtype of the numbers. Only "numpy" accepts dtypes other than float32 and float64
-    work   amount of work, in the unit of the table
+    Without Numba, "kernel" becomes "numpy", with a single warning.
 
-    Without Numba, "kernel" becomes "numpy", with a single warning. Raises ValueError for an
-    implementation that the operation does not have, and TypeError for a dtype that it does not
-    accept.
+    Args:
+        name    name of the operation, a line of `IMPLEMENTATIONS`
+        impl    "auto", or an implementation of the operation
+        dtype   dtype of the numbers. Only "numpy" accepts dtypes other than float32 and float64
+        work    amount of work, in the unit of the table. Only "auto" uses it
+
+    Raises:
+        ValueError: the operation does not have this implementation
+        TypeError: the implementation does not accept this dtype
     """
     if impl == "auto":
         return "kernel" if kernel_is_faster(name, dtype, work) else "numpy"
@@ -134,7 +140,11 @@ def select(name, impl, dtype, work):
 
 
 def kernel_is_faster(name, dtype, work):
-    """Return whether the kernel of an operation is faster with this work and dtype."""
+    """Return whether "auto" runs the kernel of an operation for this amount of work and dtype.
+
+    The result is False too inside `array_algebra`, without Numba, and while the kernels of a new
+    installation are compiled. `name` is a line of `IMPLEMENTATIONS`.
+    """
     enough = work >= IMPLEMENTATIONS[name].least and dtype in FLOATS and _mode.kernels
     return enough and first_use.ready() and have_numba(name)
 
@@ -182,21 +192,24 @@ def have_numba(name):
 
 
 def operation(name, work, second_order=True):
-    """Turn a function in array algebra into an operation that can have more implementations.
-
-    name          name of its entry in `IMPLEMENTATIONS`, also used in messages
-    work          function of the inputs that returns the amount of work in the unit of this entry,
-                  or 0 if the kernel cannot run. Only "auto" uses this function
-    second_order  whether the gradient of the other implementations can be differentiated again,
-                  like that of the array algebra (see `custom_vjp`)
+    """Return a decorator that turns array algebra into an operation with several implementations.
 
     The operation f(*inputs, impl="auto", name=name) passes its inputs, which must be valid, to the
-    implementation that `select` names for the dtype of the first one. A call can pass another
+    implementation that `select` returns for the dtype of the first input. A call can pass another
     `name` to use another entry of the table.
 
     `f.implement(impl, forward, backward)` adds an implementation, which consists of functions on
-    plain arrays, as in `custom_vjp`. The backward pass must return arrays that were allocated for
-    it. Without `backward`, forward is called with the inputs unchanged, which may be Tensors.
+    plain arrays, as described in `custom_vjp`. The backward pass must return arrays that were
+    allocated for it. Without `backward`, forward is called with the inputs unchanged, which may be
+    Tensors.
+
+    Args:
+        name           name of the entry in `IMPLEMENTATIONS`, also used in messages
+        work           function of the inputs that returns the amount of work in the unit of this
+                       entry, or 0 if the kernel cannot run. Only "auto" uses it
+        second_order   True: a gradient of the other implementations can be differentiated again,
+                       for which the array algebra is run (see `custom_vjp`). False: this raises
+                       NotImplementedError
     """
 
     def decorate(reference):
@@ -225,7 +238,7 @@ def operation(name, work, second_order=True):
 
 
 def along_rows(x, axis=-1):
-    """Return the work of an operation along an axis, which is 0 if the axis is not the last one."""
+    """Return the size of x as the work of an operation along the last axis, and 0 for others."""
     return x.size if x.ndim and axis in (-1, x.ndim - 1) else 0
 
 
@@ -237,16 +250,20 @@ def custom_vjp(forward, backward, reference=None, name=None):
             lambda g, y, residuals, needs_grad, x: [backward_kernel(g)],
         )
 
-    forward returns y and its residuals, which are the values that the backward pass needs again.
-    backward receives the gradient g of y, y itself, the residuals, a bool for each input that is
-    True if its gradient is needed, and the inputs. It returns the gradients of all inputs (None
-    where an input has none).
-
     A kernel is not NumPy code, so its backward pass cannot be differentiated again. Therefore, you
     can pass a `reference`, which is the same function composed of operations. Under `create_graph`,
     the backward pass computes the reference and its gradients, and records them. Without a
     reference, it raises NotImplementedError with the advice to use impl="numpy", which can be
     differentiated twice.
+
+    Args:
+        forward     function of the inputs as plain arrays. It returns (y, residuals), where the
+                    residuals are the values that the backward pass needs again, or None
+        backward    function of the gradient g of y, y itself, the residuals, a tuple needs_grad
+                    with a bool for each input (True if its gradient is needed), and the inputs. It
+                    returns the gradients of all inputs, with None for an input without a gradient
+        reference   the same function composed of operations, or None
+        name        name of the operation in messages, or None for the name of `forward`
     """
     op, f = Operation(name or forward.__name__), forward
 
@@ -263,8 +280,8 @@ def custom_vjp(forward, backward, reference=None, name=None):
             return backward(g, y, residuals, needs_grad, *inputs)
         if reference is None:
             raise NotImplementedError(
-                f"backward: {op.name} runs a compiled kernel, which has no second derivative "
-                '(create_graph=True, ta.hessian). Use impl="numpy"'
+                f"backward: {op.name} runs compiled code, which cannot be differentiated twice, as "
+                'create_graph=True and ta.hessian require. Use impl="numpy"'
             )
         return _through(reference, g, inputs)
 
@@ -273,9 +290,7 @@ def custom_vjp(forward, backward, reference=None, name=None):
 
 
 def _through(reference, g, inputs):
-    """Return the gradients of the reference as recorded Tensors, which can be differentiated
-    again.
-    """
+    """Return the gradients of the reference as Tensors that can be differentiated again."""
     # make views, so that a tensor that is passed twice gets a gradient for each input
     inputs = [np.reshape(x, x.shape) if _needs_grad(x) else x for x in inputs]
     targets = {x for x in inputs if _needs_grad(x)}

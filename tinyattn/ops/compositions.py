@@ -36,7 +36,7 @@ def logaddexp2(a, b):
 
 @implements(np.copysign)
 def copysign(a, b):
-    """Return y = |a| with the sign of b."""
+    """Return y = |a| with the sign of b. Only a gets a gradient."""
     return np.absolute(a) * np.copysign(1, to_array(b))
 
 
@@ -62,7 +62,11 @@ def sinc(x):
 
 @implements(np.nan_to_num)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """Replace nan and infinities in x by numbers, which get no gradient."""
+    """Return x with nan, ∞ and -∞ replaced by the numbers nan, posinf and neginf.
+
+    If posinf or neginf is None, it is the largest or smallest finite number of the dtype. Replaced
+    elements get no gradient.
+    """
     if not copy:
         raise NotImplementedError(
             "np.nan_to_num of Tensors: copy=False would write into x. Leave it out"
@@ -70,15 +74,25 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     return where(np.isfinite(to_array(x)), x, np.nan_to_num(to_array(x), True, nan, posinf, neginf))
 
 
-@implements(np.conjugate, np.real, np.real_if_close)
-def real(x):
-    """Return x unchanged, because Tensors with a gradient are real."""
-    return elementwise.positive(x)
+def _real_part(function):
+    def of_tensor(x, **options):
+        if x.dtype.kind == "c":
+            return Tensor(function(to_array(x), **options))
+        return elementwise.positive(x)  # Tensors with a gradient are real
+
+    return of_tensor
+
+
+for _f in (np.conjugate, np.real, np.real_if_close):
+    implements(_f)(_real_part(_f))
 
 
 @implements(np.select)
 def select(condlist, choicelist, default=0):
-    """Return, for each element, the choice of the first condition that holds."""
+    """Return, for each element, the choice of the first condition that holds.
+
+    If no condition holds, the element is `default`. The chosen elements receive ȳ.
+    """
     if len(condlist) != len(choicelist):
         raise ValueError(
             f"select: condlist has {len(condlist)} conditions, but choicelist has "
@@ -112,24 +126,26 @@ def nanmean(a, axis=None, *, keepdims=False):
 
 @implements(np.nanmax)
 def nanmax(a, axis=None, *, keepdims=False):
-    """Return the largest element that is not nan."""
+    """Return the largest element that is not nan, or nan if all elements are nan."""
     y = reduce.max(_without_nan(a, -np.inf), axis, keepdims)
     return where(np.isnan(np.nanmax(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.nanmin)
 def nanmin(a, axis=None, *, keepdims=False):
-    """Return the smallest element that is not nan."""
+    """Return the smallest element that is not nan, or nan if all elements are nan."""
     y = reduce.min(_without_nan(a, np.inf), axis, keepdims)
     return where(np.isnan(np.nanmin(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.quantile)
 def quantile(a, q, axis=None, *, keepdims=False):
-    """Return the q-quantile, which is larger than a fraction q of all numbers.
+    """Return the q-quantile along `axis`, which is larger than a fraction q of the n numbers.
 
-    For the sorted numbers x₍ᵢ₎, it is y = (1 - w) x₍ᵢ₎ + w x₍ᵢ₊₁₎ with i + w = q (n - 1). q is one
-    number in [0, 1]. The result is nan if any of the numbers is nan.
+    For the sorted numbers x₍₀₎ ≤ … ≤ x₍ₙ₋₁₎, it is y = (1 - w) x₍ᵢ₎ + w x₍ᵢ₊₁₎, where i is the
+    whole part of q (n - 1) and w is the rest. The result is nan if any of the numbers is nan.
+
+    Raises ValueError unless q is one number in [0, 1].
     """
     if np.ndim(q) or not 0 <= q <= 1:
         raise ValueError(
@@ -153,7 +169,7 @@ def quantile(a, q, axis=None, *, keepdims=False):
 
 @implements(np.percentile)
 def percentile(a, q, axis=None, *, keepdims=False):
-    """Return the quantile for q / 100."""
+    """Return the `quantile` for q / 100, where q is one number in [0, 100]."""
     if np.ndim(q) or not 0 <= q <= 100:
         raise ValueError(
             f"np.percentile of Tensors: q must be one number with 0 <= q <= 100, got q={q}. Call "
@@ -164,13 +180,16 @@ def percentile(a, q, axis=None, *, keepdims=False):
 
 @implements(np.median)
 def median(a, axis=None, *, keepdims=False):
-    """Return the middle number, or the mean of the two middle numbers."""
+    """Return the middle one of the sorted numbers, or the mean of the two in the middle."""
     return quantile(a, 0.5, axis, keepdims=keepdims)
 
 
 @implements(np.trapezoid)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """Return the integral of y over x by the trapezoidal rule."""
+    """Return the integral of y over x along `axis` by the trapezoidal rule.
+
+    x has the shape of y or is a vector. If x is None, neighbouring points have the distance dx.
+    """
     n = np.shape(y)[axis]
     middle = (take(y, np.arange(1, n), axis) + take(y, np.arange(n - 1), axis)) / 2
     if x is None:
@@ -182,7 +201,10 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 @implements(np.cov)
 def cov(m, *, rowvar=True, ddof=1):
-    """Return the covariances Cᵢⱼ = Σ (xᵢ - x̄ᵢ)(xⱼ - x̄ⱼ) / (n - ddof) of the rows or columns."""
+    """Return the covariances Cᵢⱼ = Σ (xᵢ - x̄ᵢ)(xⱼ - x̄ⱼ) / (n - ddof) of the rows xᵢ of m.
+
+    x̄ᵢ is the mean of the n numbers of a row. If `rowvar` is False, the xᵢ are the columns of m.
+    """
     rows = shape.atleast_2d(m if rowvar or m.ndim == 1 else shape.transpose(m))
     rows = rows - reduce.mean(rows, 1, True)
     y = linalg.matmul(rows, shape.transpose(rows)) / (rows.shape[1] - ddof)
@@ -191,7 +213,7 @@ def cov(m, *, rowvar=True, ddof=1):
 
 @implements(np.trace)
 def trace(x, offset=0, axis1=0, axis2=1):
-    """Return Σ x[i, i + offset], the sum of a diagonal of the two axes."""
+    """Return Σᵢ x[i, i + offset], the sum of a diagonal, with the indices on axis1 and axis2."""
     return reduce.sum(shape.diagonal(x, offset, axis1, axis2), -1)
 
 
@@ -200,32 +222,34 @@ def trace(x, offset=0, axis1=0, axis2=1):
 
 @implements(np.vecdot, np.linalg.vecdot)
 def vecdot(a, b, axis=-1):
-    """Return y = Σ aᵢ bᵢ along an axis, where the other axes broadcast."""
+    """Return y = Σᵢ aᵢ bᵢ along `axis`, where the other axes of a and b broadcast."""
     return np.sum(a * b, axis=axis)
 
 
 @implements(np.matvec)
 def matvec(a, b):
-    """Return yᵢ = Σ Aᵢₖ bₖ over the last axis, where the other axes broadcast."""
+    """Return yᵢ = Σₖ aᵢₖ bₖ for matrices a [..., I, K] and vectors b [..., K]."""
     return np.sum(a * np.expand_dims(b, -2), axis=-1)
 
 
 @implements(np.vecmat)
 def vecmat(a, b):
-    """Return yⱼ = Σ aₖ Bₖⱼ over the last but one axis of B, where the other axes broadcast."""
+    """Return yⱼ = Σₖ aₖ bₖⱼ for vectors a [..., K] and matrices b [..., K, J]."""
     return np.sum(np.expand_dims(a, -1) * b, axis=-2)
 
 
 @implements(np.cross, np.linalg.cross)
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    """Return the cross product of vectors of length 3, along axisa of a, axisb of b and axisc of y.
+    """Return the cross product y of vectors with 3 elements.
 
-    `axis` sets all three of them. The function raises ValueError for vectors of a different length.
+    The vectors are along axisa of a, axisb of b and axisc of y. An `axis` that is not None replaces
+    all three. Raises ValueError for vectors of a different length.
     """
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     if np.shape(a)[axisa] != 3 or np.shape(b)[axisb] != 3:
         raise ValueError(
-            f"cross: expected vectors with 3 elements, got shapes {np.shape(a)} and {np.shape(b)}"
+            "cross: expected vectors with 3 elements, got arrays of shapes "
+            f"{np.shape(a)} and {np.shape(b)} with the vectors along the axes {axisa} and {axisb}"
         )
     a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
     parts = [a[..., i - 2] * b[..., i - 1] - a[..., i - 1] * b[..., i - 2] for i in range(3)]
@@ -234,25 +258,27 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 @implements(np.bincount)
 def bincount(x, weights=None, minlength=0):
-    """Return, for each n, the number of elements of x that equal n, or the sum of their weights."""
+    """Return, for each n, the number of elements of x that equal n, or the sum of their weights.
+
+    The result has at least minlength elements. Only weights get a gradient.
+    """
     ids = to_array(x)
     if weights is None:
         return Tensor(np.bincount(ids, minlength=minlength))
     n = builtins.max(int(np.max(ids, initial=-1)) + 1, minlength)
     if np.shape(weights) != np.shape(ids):
         raise ValueError(
-            f"bincount: weights must have the shape of the numbers, {np.shape(ids)}, got "
-            f"{np.shape(weights)}"
+            f"bincount: weights must have the shape {np.shape(ids)} of x, got {np.shape(weights)}"
         )
     return scatter_add(weights, np.asarray(ids), (n,))
 
 
 @implements(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    """Return the counts (or the sums of weights) in each bin and the edges of the bins.
+    """Return (counts, or sums of weights, of each bin, edges of the bins), as NumPy does.
 
-    The results have no gradient. Weights that require a gradient raise TypeError. Write
-    np.bincount(np.digitize(x, bins), w) for them.
+    The results have no gradient. Raises TypeError for weights that require a gradient. For these,
+    write np.bincount(np.digitize(x, bins), weights).
     """
     if isinstance(weights, Tensor) and weights.requires_grad:
         raise TypeError(
@@ -267,7 +293,11 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True
 ):
-    """Return the distinct numbers in ascending order. The first of equal numbers receives ȳ."""
+    """Return the distinct numbers in ascending order. The first of equal numbers receives ȳ.
+
+    If any of the arguments return_… is True, the result is a tuple with these arrays too, which are
+    described in NumPy's function. They have no gradient.
+    """
     _, index, *more = np.unique(
         to_array(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan
     )
@@ -280,9 +310,13 @@ def unique(
 def convolve(a, v, mode="full"):
     """Return the convolution of two vectors, yₖ = Σᵢ aᵢ vₖ₋ᵢ.
 
-    `mode` is "full", "same" (the middle part) or "valid" (only full overlap).
+    `mode` is "full" (all k for which a and v overlap), "same" (the middle part, as long as the
+    longer vector) or "valid" (only the k for which they overlap completely). Raises ValueError for
+    other modes.
     """
     n, m = len(a), len(v)
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f'convolve: mode must be "full", "same" or "valid", got {mode!r}')
     products = np.reshape(a, (-1, 1)) * np.reshape(v, (1, -1))
     place = np.add.outer(np.arange(n), np.arange(m))  # aᵢ vⱼ belongs to yᵢ₊ⱼ
     y = scatter_add(products, place, (n + m - 1,))
@@ -294,7 +328,7 @@ def convolve(a, v, mode="full"):
 
 @implements(np.correlate)
 def correlate(a, v, mode="valid"):
-    """Return the correlation of two vectors, yₖ = Σᵢ aᵢ₊ₖ vᵢ."""
+    """Return the correlation of two vectors, yₖ = Σᵢ aᵢ₊ₖ vᵢ. `mode` is that of `convolve`."""
     if len(v) > len(a):
         return np.flip(correlate(v, a, mode))
     return convolve(a, np.flip(v), mode)
@@ -302,7 +336,7 @@ def correlate(a, v, mode="valid"):
 
 @implements(np.polyval)
 def polyval(p, x):
-    """Evaluate the polynomial p₀ xⁿ⁻¹ + … + pₙ₋₁ by Horner's rule."""
+    """Return the polynomial p₀ xⁿ⁻¹ + … + pₙ₋₁ at x, where p are its n coefficients."""
     y = 0 * x
     for i in range(len(p)):
         y = y * x + p[i]
@@ -311,7 +345,7 @@ def polyval(p, x):
 
 @implements(np.linalg.multi_dot)
 def multi_dot(arrays):
-    """Multiply several matrices, A B C …, from left to right."""
+    """Return the product A B C … of a list of matrices, computed from left to right."""
     y = arrays[0]
     for a in arrays[1:]:
         y = linalg.matmul(y, a)
@@ -320,7 +354,7 @@ def multi_dot(arrays):
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a, n):
-    """Return Aⁿ by repeated products. n may be negative."""
+    """Return Aⁿ by repeated products, or (A⁻¹)⁻ⁿ for a negative n."""
     if n == 0:
         return Tensor(np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
     if n < 0:
@@ -333,7 +367,7 @@ def matrix_power(a, n):
 
 @implements(np.linalg.vector_norm)
 def vector_norm(x, axis=None, keepdims=False, ord=2):
-    """Return the norm of all elements, or of the vectors along an axis."""
+    """Return the norm of all elements, or of the vectors along `axis`. `ord` is that of `norm`."""
     if axis is None and x.ndim != 1:
         y = linalg.norm(np.reshape(x, -1), ord)
         return np.reshape(y, (1,) * x.ndim) if keepdims else y
@@ -356,26 +390,29 @@ def matrix_transpose(x):
 
 @implements(np.linalg.diagonal)
 def matrix_diagonal(x, offset=0):
-    """Return the diagonals of the last two axes."""
+    """Return the elements x[..., i, i + offset] as the last axis."""
     return shape.diagonal(x, offset, -2, -1)
 
 
 @implements(np.linalg.trace)
 def matrix_trace(x, offset=0):
-    """Return the sums of the diagonals of the last two axes."""
+    """Return the sums Σᵢ x[..., i, i + offset]."""
     return reduce.sum(matrix_diagonal(x, offset), -1)
 
 
 @implements(np.rollaxis)
 def rollaxis(a, axis, start=0):
-    """Move one axis of x to the position before `start`."""
+    """Return a with one axis moved to the position before the axis `start`."""
     axis, start = axis % a.ndim, start + a.ndim if start < 0 else start
     return shape.moveaxis(a, axis, start - (axis < start))
 
 
 @implements(np.full_like)
 def full_like(a, fill_value, dtype=None, *, shape=None):
-    """Return an array in the shape of a, filled with fill_value, which receives the sum of ȳ."""
+    """Return an array filled with fill_value, which receives the sum of ȳ.
+
+    The array has the shape and dtype of a, unless `shape` or `dtype` is given.
+    """
     like = np.empty_like(to_array(a), dtype=dtype, shape=shape)
     if not isinstance(fill_value, Tensor):
         return Tensor(np.full_like(like, to_array(fill_value)))
@@ -384,13 +421,13 @@ def full_like(a, fill_value, dtype=None, *, shape=None):
 
 @implements(np.dstack)
 def dstack(tup):
-    """Concatenate arrays along the third axis."""
+    """Concatenate the arrays of a list along the third axis, which is added if it is missing."""
     return shape.concatenate([atleast_3d(x) for x in tup], axis=2)
 
 
 @implements(np.atleast_3d)
 def atleast_3d(x):
-    """Add axes of length 1 around a number, vector or matrix."""
+    """Return a number as [1, 1, 1], a vector [N] as [1, N, 1], and a matrix [N, M] as [N, M, 1]."""
     x = x if isinstance(x, Tensor) else Tensor(x)
     if x.ndim >= 3:
         return x
@@ -399,7 +436,7 @@ def atleast_3d(x):
 
 @implements(np.dsplit)
 def dsplit(x, indices_or_sections):
-    """Split along the third axis."""
+    """Split x along the third axis, as `split` does."""
     return shape.split(x, indices_or_sections, 2)
 
 
@@ -411,7 +448,11 @@ def unstack(x, axis=0):
 
 @implements(np.meshgrid)
 def meshgrid(*xi, indexing="xy"):
-    """Return the coordinates of the grid points that the vectors span, an array for each vector."""
+    """Return the coordinates of the points of a grid, as one array for each of the vectors xi.
+
+    With `indexing="ij"`, axis i of the results belongs to vector i. With "xy", the first two axes
+    are exchanged, so that x runs along the columns of an image.
+    """
     n = len(xi)
     lined_up = [np.reshape(x, [-1 if i == j else 1 for j in range(n)]) for i, x in enumerate(xi)]
     grids = shape.broadcast_arrays(*lined_up)
@@ -420,20 +461,26 @@ def meshgrid(*xi, indexing="xy"):
 
 @implements(np.delete)
 def delete(x, obj, axis=None):
-    """Return a copy of x without the elements (or slices along `axis`) at the given indices."""
+    """Return a copy of x without the slices along `axis` at the indices `obj`.
+
+    If `axis` is None, elements of the flattened x are left out.
+    """
     n = x.size if axis is None else x.shape[axis]
     return take(x, np.delete(np.arange(n), to_array(obj)), axis)
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x, window_shape, axis=None):
-    """Return all windows of a given shape, with the positions inside a window as new last axes."""
+    """Return all windows of x, with the positions inside a window as new last axes.
+
+    window_shape has a length for each of the given axes (None: all axes of x).
+    """
     lengths = (window_shape,) if np.ndim(window_shape) == 0 else tuple(window_shape)
     axes = reduce.axes_of(x, axis)
     if len(lengths) != len(axes):
         raise ValueError(
-            f"sliding_window_view: got {len(lengths)} lengths for {len(axes)} axes. Pass one "
-            "length for each axis"
+            "sliding_window_view: window_shape must have a length for each axis "
+            f"({len(axes)}), got {window_shape}"
         )
     for length, i in zip(lengths, axes, strict=True):
         starts = np.arange(x.shape[i] - length + 1)

@@ -9,7 +9,16 @@ from tinyattn.ops.index import scatter_add
 
 @primitive
 def repulsion(x, q, x_alpha, q_alpha, pairs):
-    """Return Σ q_j max(0, 1 - |x_j - x_αk|) q_αk over the pairs, one block of pairs at a time."""
+    """Return Σ q_j max(0, 1 - |x_j - x_αk|) q_αk over pairs of a point j and an object k.
+
+    Args:
+        x         positions x_j of all points [N, C]
+        q         their charges q_j [N]
+        x_alpha   position x_αk of the condensation point of each object [K, C]
+        q_alpha   its charge q_αk [K]
+        pairs     blocks of pairs, which are read one after the other, each as two arrays of the
+                  indices j and k
+    """
     total = 0.0
     for j, k in pairs:
         _, _, push = _pushes(x[j] - x_alpha[k])

@@ -18,8 +18,14 @@ from tinyattn.ops.backends import operation
 def unfold(x, kernel, stride, dilation):
     """Return all windows as a view, y[…, i, k] = x[…, i · stride + k · dilation].
 
-    x [B, C, *lengths]. kernel, stride and dilation have one number for each length. y [B, C,
-    *positions, *kernel], with one position for each window that fits into the length.
+    Args:
+        x          [B, C, *lengths]
+        kernel     lengths of a window, one for each of `lengths`
+        stride     distances between neighbouring windows
+        dilation   distances between neighbouring positions of a window
+
+    Returns:
+        y [B, C, *positions, *kernel], with a position i for each window that fits into x
     """
     n = len(kernel)
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
@@ -30,7 +36,11 @@ def unfold(x, kernel, stride, dilation):
 
 @primitive
 def fold(y, lengths, stride, dilation):
-    """Add all windows at their positions in x, x[…, i · stride + k · dilation] = Σ y[…, i, k]."""
+    """Return the sum of overlapping windows, x[…, i · stride + k · dilation] = Σ y[…, i, k].
+
+    This is the gradient of `unfold`, whose docstring explains the shapes and arguments. Positions
+    of x that no window covers are 0.
+    """
     n = len(lengths)
     positions, kernel = y.shape[2 : 2 + n], y.shape[2 + n :]
     x = np.zeros((*y.shape[:2], *lengths), y.dtype)
@@ -64,8 +74,21 @@ def _multiplications(x, w, *options):
 def convolution(x, w, bias, stride, before, after, dilation, groups):
     """Return y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - before).
 
-    x [B, C, *lengths], w [O, C / groups, *kernel], bias [O] or None. All options except groups have
-    one number for each length. before, after: number of zeros before and after x.
+    The array algebra needs no derivative rule of its own, because it consists of operations with
+    rules: its gradient is a product with the weights, followed by `fold`, the rule of `unfold`.
+
+    Args:
+        x          [B, C, *lengths]
+        w          weights [O, C / groups, *kernel]
+        bias       b [O], or None
+        stride     distances between neighbouring windows, one for each of `lengths`
+        before     numbers of zeros before x
+        after      numbers of zeros after x
+        dilation   distances between neighbouring positions of a window
+        groups     number of groups of channels, which are convolved separately
+
+    Returns:
+        y [B, O, *positions]
     """
     n = w.ndim - 2
     if any(before) or any(after):
@@ -125,12 +148,24 @@ convolution.implement("kernel", _kernel, _kernel_backward)
 
 
 def table_and_places(lengths, kernel, stride, before, after, dilation):
-    """Return I[j, i] [P, K], the position of x that output j reads at position i of the kernel.
+    """Return a table I of the positions of x that each output reads, and the numbers of outputs.
 
-    On each axis, I[j, i] is j · stride + i · dilation - before, or -1 where this is outside of x.
-    The positions of several axes are numbered as one, in reading order (index unrolling, slide
-    KB14). All arguments have one number for each axis, and before and after are the padding. The
-    second result is the number of positions of y on each axis. Slide K03.
+    On each axis, I[j, i] = j · stride + i · dilation - before is the position of x that output j
+    reads at position i of the kernel, or -1 where this is outside of x. The positions of several
+    axes are numbered as one, in reading order (index unrolling, slide KB14).
+
+    Args:
+        lengths    lengths of the axes of x. All other arguments have one number for each axis too
+        kernel     lengths of a window
+        stride     distances between neighbouring windows
+        before     numbers of padded positions before x
+        after      numbers of padded positions after x
+        dilation   distances between neighbouring positions of a window
+
+    Returns:
+        (I [P, K], numbers of outputs on each axis), for P outputs and K positions of the kernel
+
+    Source: slide K03.
     """
     n, flat, inside = len(lengths), 0, True
     counts = positions_of(lengths, kernel, stride, before, after, dilation)
@@ -146,7 +181,10 @@ def table_and_places(lengths, kernel, stride, before, after, dilation):
 
 
 def positions_of(lengths, kernel, stride, before, after, dilation):
-    """Return the number of windows that fit on each axis."""
+    """Return the number of windows that fit on each axis.
+
+    The arguments, which have one number for each axis, are those of `table_and_places`.
+    """
     each = zip(lengths, kernel, stride, before, after, dilation, strict=True)
     return tuple((n + b + a - d * (k - 1) - 1) // s + 1 for n, k, s, b, a, d in each)
 

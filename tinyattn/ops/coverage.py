@@ -18,7 +18,7 @@ KINDS = {
 
 
 def public_functions():
-    """Return {name: function} of NumPy, its linear algebra and its Fourier transforms."""
+    """Return {"np.exp": np.exp, …} for NumPy, its linear algebra and its Fourier transforms."""
     found, seen = {}, set()
     for prefix, module in MODULES.items():
         for name in sorted(module.__all__):
@@ -30,7 +30,7 @@ def public_functions():
 
 
 def kind_of(f):
-    """Return one of KINDS, which describes how a function treats a Tensor."""
+    """Return the key of KINDS that describes how the function f of NumPy treats a Tensor."""
     if f in HANDLED_FUNCTIONS:
         return "no gradient" if f in NONDIFFERENTIABLE else "recorded"
     return "refused" if asks_tensors(f) else "plain arrays"
@@ -42,7 +42,7 @@ def asks_tensors(f):
 
 
 def table():
-    """Return {kind: names} of all public functions of NumPy."""
+    """Return {kind: names of functions} for all public functions of NumPy and all KINDS."""
     found = {kind: [] for kind in KINDS}
     for name, f in public_functions().items():
         found[kind_of(f)].append(name)

@@ -38,12 +38,21 @@ def _over_gaps(e, w, name):
 
 @implements(np.linalg.eigh)
 def eigh(a, UPLO="L"):
-    """Return (w, V) with A = V diag(w) Vᵀ for a symmetric A, with w in ascending order.
+    """Return (w, V) with A = V diag(w) Vᵀ for symmetric matrices A [..., N, N].
 
-    Ā = ½ (S + Sᵀ) with S = V (diag(w̄) + F ∘ Vᵀ V̄) Vᵀ and Fᵢⱼ = 1 / (wⱼ - wᵢ). As in NumPy, only
-    the lower triangle of A is read, or the upper one for UPLO="U". The gradient is symmetric.
+    The eigenvalues w [..., N] are in ascending order, and the columns of V are the eigenvectors. As
+    in NumPy, only the lower triangle of A is read, or the upper one for UPLO="U".
+
+    The gradient Ā = ½ (S + Sᵀ) is symmetric, with S = V (diag(w̄) + F ∘ Vᵀ V̄) Vᵀ, where Fᵢⱼ = 1 /
+    (wⱼ - wᵢ) for i ≠ j, and 0 for i = j. It raises LinAlgError if eigenvectors with a gradient have
+    equal eigenvalues. The function raises ValueError if UPLO is neither "L" nor "U".
     """
     a = as_tensor(a)
+    if UPLO not in ("L", "U"):
+        raise ValueError(
+            'np.linalg.eigh of Tensors: UPLO must be "L" (lower triangle) or "U" (upper triangle), '
+            f"got {UPLO!r}"
+        )
     parts = _eigh(a if UPLO == "L" else _t(a))
     kind = type(np.linalg.eigh(np.eye(1)))
     return kind(parts[..., 0, :], parts[..., 1:, :])
@@ -51,7 +60,7 @@ def eigh(a, UPLO="L"):
 
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a, UPLO="L"):
-    """Return only the eigenvalues of `eigh`."""
+    """Return the eigenvalues w that `eigh` returns, without the vectors."""
     return eigh(a, UPLO)[0]
 
 
@@ -76,22 +85,34 @@ _eigh.defvjp(_eigh_rule)
 
 @implements(np.linalg.svd)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
-    """Return (U, s, Vᵀ) with A = U diag(s) Vᵀ and the singular values s in descending order.
+    """Return (U, s, Vᵀ) with A = U diag(s) Vᵀ for matrices A [..., M, N].
 
-    Ā = [U (F ∘ (Uᵀ Ū - Ūᵀ U)) S + (1 - U Uᵀ) Ū S⁻¹] Vᵀ + U diag(s̄) Vᵀ
-        + U [S (F ∘ (Vᵀ V̄ - V̄ᵀ V)) Vᵀ + S⁻¹ V̄ᵀ (1 - V Vᵀ)] with Fᵢⱼ = 1 / (sⱼ² - sᵢ²).
+    The singular values s [..., K] with K = min(M, N) are in descending order. U is [..., M, K] and
+    Vᵀ is [..., K, N]. If `compute_uv` is False, only s is returned.
 
-    Raises TypeError for hermitian=True, and for the full matrices of an A that is not square,
-    because their additional vectors are not determined.
+    With S = diag(s) and Fᵢⱼ = 1 / (sⱼ² - sᵢ²), where Fᵢᵢ = 0, the gradient is
+
+        Ā = [U (F ∘ (Uᵀ Ū - Ūᵀ U)) S + (1 - U Uᵀ) Ū S⁻¹] Vᵀ + U diag(s̄) Vᵀ
+            + U [S (F ∘ (Vᵀ V̄ - V̄ᵀ V)) Vᵀ + S⁻¹ V̄ᵀ (1 - V Vᵀ)]
+
+    It raises LinAlgError if vectors with a gradient have equal singular values or, for an A that is
+    not square, the value 0.
+
+    The function raises TypeError for hermitian=True, which is not implemented, and for
+    full_matrices=True if A is not square and compute_uv is True. The additional vectors of the full
+    matrices are not determined, so they would have no gradient.
     """
     a = as_tensor(a)
     m, n = a.shape[-2:]
     if hermitian:
-        raise TypeError("np.linalg.svd of Tensors takes no hermitian=. Use np.linalg.eigh")
+        raise TypeError(
+            "np.linalg.svd of Tensors: hermitian=True is not implemented. Leave it out, or use "
+            "np.linalg.eigh(a)"
+        )
     if compute_uv and full_matrices and m != n:
         raise TypeError(
-            f"np.linalg.svd of Tensors: a is {m} × {n}, so the last {abs(m - n)} vectors are not "
-            "determined and have no gradient. Write full_matrices=False"
+            f"np.linalg.svd of Tensors: a is {m} × {n}, so the full matrices contain vectors that "
+            "are not determined and have no gradient. Write full_matrices=False"
         )
     u, s, vt = _cut(_svd(a), a.shape)
     return type(np.linalg.svd(np.eye(1)))(u, s, vt) if compute_uv else s
@@ -99,7 +120,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
 
 @implements(np.linalg.svdvals)
 def svdvals(x):
-    """Return only the singular values of `svd`."""
+    """Return the singular values s that `svd` returns, without the vectors."""
     return svd(x, compute_uv=False)
 
 

@@ -9,7 +9,7 @@ ROWS, COLUMNS = 8, 12  # arrays up to this size show a number in each cell, larg
 
 @implements_method("repr")
 def to_repr(self):
-    """Return a text such as tensor([1., 2.], requires_grad=True) or tensor(0.46, op=tanh)."""
+    """Return the text of a Tensor: tensor([1., 2.], requires_grad=True), tensor(0.46, op=tanh)."""
     name = "tensor" if type(self).__name__ == "Tensor" else type(self).__name__
     chosen = np.get_printoptions()["precision"]  # 8 is NumPy's default, which is too long to read
     values = np.array2string(
@@ -32,7 +32,7 @@ def _name(operation):
 
 @implements_method("format")
 def to_format(self, spec):
-    """Format the number, as in f"{loss:.3f}", or all numbers in brackets."""
+    """Format a Tensor as in f"{loss:.3f}": its only number, or each number, in brackets."""
     if not spec:
         return to_repr(self)
     if self.size == 1:
@@ -46,7 +46,7 @@ def to_format(self, spec):
 
 @implements_method("html")
 def to_html(self):
-    """Return the HTML of a line with shape, dtype and operation, and coloured cells below it.
+    """Return the HTML of a Tensor: shape, dtype and operation in one line, then coloured cells.
 
     A cell of a small array shows its number, and a cell of a large array shows its number when the
     mouse is on the cell.
@@ -150,7 +150,11 @@ SHARE = 0.6  # largest opacity, through which the background is visible, so dark
 
 
 def reach_of(values):
-    """Return the absolute value that gets full colour, the largest except for a few outliers."""
+    """Return the absolute value that gets the full colour, for the numbers in an array.
+
+    It is the largest absolute value. If the largest of more than 50 is more than four times as
+    large as their 98% quantile, it is this quantile.
+    """
     sizes = np.abs(values[np.isfinite(values)].astype(np.float64)).ravel()
     if sizes.size == 0:
         return 1.0
@@ -159,13 +163,17 @@ def reach_of(values):
 
 
 def color(value, reach):
-    """Return the colour of a number, which is white for 0."""
+    """Return the CSS colour of a number, from transparent for 0 to the full colour for ±reach."""
     share = SHARE * min(1.0, abs(float(value)) / reach)
     return f"rgba({BLUE if value > 0 else VERMILLION},{share:.2f})"
 
 
 def picture(array, text):
-    """Return the HTML of an array [..., R, C] of real numbers, each formatted by `text`."""
+    """Return the HTML of an array [..., R, C] of real numbers as coloured images.
+
+    `text` is the function that formats a number. At most SLICES matrices are shown, and in large
+    ones, a cell is the mean of a block of numbers.
+    """
     lead = array.shape[:-2]
     count = int(np.prod(lead))
     drawn = [np.unravel_index(i, lead) for i in range(min(count, SLICES))] if lead else [()]

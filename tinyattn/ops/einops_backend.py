@@ -14,7 +14,10 @@ BACKENDS = "einops._backends"
 
 
 def register(backends):
-    """Add a backend for Tensors to einops, which finds it among the subclasses."""
+    """Add a backend for Tensors to einops, which finds it among the subclasses of its own.
+
+    `backends` is the module `einops._backends`.
+    """
 
     class TensorBackend(backends.NumpyBackend):
         framework_name = __name__.partition(".")[0]

@@ -69,7 +69,7 @@ divide.defvjp(lambda g, y, a, b: g / b, lambda g, y, a, b: -(g / b) * y)
 def power(a, b):
     """Return y = aᵇ, with the gradients ā = ȳ b aᵇ⁻¹ and b̄ = ȳ y ln a.
 
-    ā is 0 where b = 0, and b̄ is 0 where a ≤ 0.
+    For b = 0, ā is 0. For a ≤ 0, where ln a does not exist, b̄ is 0.
     """
     return np.power(a, b)
 
@@ -356,7 +356,8 @@ def where(condition, a=None, b=None):
 
     Both a and b are computed everywhere, so NumPy may warn of a division by 0 in the operand that
     is not selected. The gradient of that operand is 0, even if its slope is infinite. If only a
-    condition is given, the function returns the indices where it holds, as plain arrays.
+    condition is given, the function returns the indices where it holds, as a tuple with a plain
+    array for each axis.
     """
     if a is None and b is None:
         return np.where(to_array(condition))
@@ -370,7 +371,8 @@ def clip(x, a_min=None, a_max=None, *, min=None, max=None):
     """Return x limited to [a_min, a_max].
 
     The gradient x̄ is ȳ inside and on the limits, and 0 outside. None means that there is no limit
-    on this side. A limit that is a Tensor receives the gradient where it replaces x.
+    on this side. A limit that is a Tensor receives the gradient where it replaces x. `min` and
+    `max` are other names of a_min and a_max, as in NumPy.
     """
     low, high = a_min if min is None else min, a_max if max is None else max
     y = x

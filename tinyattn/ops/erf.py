@@ -19,14 +19,15 @@ Q = (3.783182341e-5, 1.170723530e-3, 1.505506804e-2, 0.1145595199, 0.5030894980,
 
 
 def erf_of(x):
-    """Return the error function of an array, in the dtype of the array."""
+    """Return the error function of a floating-point array, in the dtype of the array."""
     x = np.asarray(x)
     return _long(x) if x.dtype == np.float64 else _short(x)
 
 
 def _short(x):
-    """Compute erf for float32 and shorter types, with an error of at most 8 units in the last place
-    (see all_floats.py).
+    """Compute erf for float32 and shorter types, to within 8 units of the last digit.
+
+    tests/scripts/all_floats.py tests this for all numbers.
     """
     x = np.clip(x, -END, END)
     square = x * x

@@ -89,12 +89,16 @@ _irfft.defvjp(_irfft_rule)
 
 
 class Spectrum:
-    """Complex numbers with a gradient, stored as two Tensors of the same shape, `real` and `imag`.
+    """Complex numbers with a gradient, stored as two Tensors.
 
-    The operators +, -, * and / take other spectra, Tensors, arrays and numbers, with the spectrum
-    on the left. abs and np.abs, np.angle, np.conj, np.real, np.imag, indexing and the transforms
-    also work. Compute anything else from `.real` and `.imag`. `.numpy()` returns the array of
-    complex numbers.
+    The operators +, -, * and / accept other spectra, Tensors, arrays and numbers, which must be on
+    the right (a number may be on the left too, except for /). abs and np.abs, np.angle, np.conj,
+    np.real, np.imag, indexing and the transforms also work. Compute anything else from `.real` and
+    `.imag`. `.numpy()` returns the array of complex numbers.
+
+    Args:
+        real   Tensor of the real parts
+        imag   Tensor of the imaginary parts, in the same shape
     """
 
     def __init__(self, real, imag):
@@ -112,7 +116,7 @@ class Spectrum:
 
     @property
     def requires_grad(self):
-        """Return whether a gradient is needed."""
+        """Return whether the real or the imaginary parts require a gradient."""
         return self.real.requires_grad or self.imag.requires_grad
 
     def numpy(self):
@@ -145,7 +149,7 @@ class Spectrum:
         return np.hypot(self.real, self.imag)
 
     def conj(self):
-        """Return the complex conjugate."""
+        """Return the complex conjugates, with the sign of `imag` reversed."""
         return Spectrum(self.real, -self.imag)
 
     def __add__(self, other):
@@ -181,8 +185,8 @@ class Spectrum:
         if f is None or method != "__call__" or options or not isinstance(inputs[0], Spectrum):
             if f is not None and not isinstance(inputs[0], Spectrum):
                 raise TypeError(
-                    f"np.{ufunc.__name__}: a spectrum must be the left operand. Write spectrum * "
-                    "filter"
+                    f"np.{ufunc.__name__}: a spectrum must be the left operand. Put it first, as "
+                    "in spectrum * filter or -spectrum + x"
                 )
             raise TypeError(
                 f"np.{ufunc.__name__} has no derivative rule for a spectrum. Compute with .real "
@@ -217,24 +221,40 @@ def _parts(x):
 
 @implements(np.fft.fft)
 def fft(a, n=None, axis=-1, norm=None):
-    """Return the Fourier transform, the `Spectrum` zₖ = Σₜ xₜ e^(-2πikt/n).
+    """Return the Fourier transform, the `Spectrum` zₖ = Σₜ aₜ e^(-2πikt/n).
 
-    `norm` is "backward", "ortho" or "forward", as in NumPy.
+    Args:
+        a      real numbers or a `Spectrum`
+        n      length of the transform, to which a is truncated or padded with zeros, or None for
+               the length of the axis
+        axis   axis of t in a, and of k in the result
+        norm   None or "backward": only the inverse transform divides by n. "forward": only this
+               transform divides by n. "ortho": both divide by √n
+
+    Raises:
+        ValueError: n < 1, or norm has another value
     """
     return _transform(_fft, "fft", a, n, axis, norm)
 
 
 @implements(np.fft.ifft)
 def ifft(a, n=None, axis=-1, norm=None):
-    """Return the inverse transform, the `Spectrum` xₜ = 1/n Σₖ zₖ e^(2πikt/n)."""
+    """Return the inverse transform, the `Spectrum` xₜ = 1/n Σₖ aₖ e^(2πikt/n).
+
+    The arguments are those of `fft`, which also explains when 1/n is another factor.
+    """
     return _transform(_ifft, "ifft", a, n, axis, norm)
 
 
 @implements(np.fft.rfft)
 def rfft(a, n=None, axis=-1, norm=None):
-    """Return the first n // 2 + 1 numbers of the `fft` of real x. The rest mirrors them."""
+    """Return the first n // 2 + 1 numbers of the `fft` of real numbers, with the same arguments.
+
+    The remaining ones are their complex conjugates in reverse order. Raises TypeError if a is a
+    spectrum.
+    """
     if isinstance(a, Spectrum):
-        raise TypeError("np.fft.rfft: x must be real numbers. Use np.fft.fft for a spectrum")
+        raise TypeError("np.fft.rfft: a must be real numbers. Use np.fft.fft for a spectrum")
     a = as_float(a)
     n = _checked("rfft", a.shape[axis] if n is None else n, norm)
     return _spectrum(_rfft(a, n, axis % a.ndim, norm))
@@ -242,7 +262,11 @@ def rfft(a, n=None, axis=-1, norm=None):
 
 @implements(np.fft.irfft)
 def irfft(a, n=None, axis=-1, norm=None):
-    """Return the inverse of `rfft`, n real numbers with n = 2 (length - 1) by default."""
+    """Return the inverse of `rfft`, a Tensor of n real numbers along the axis.
+
+    If n is None, it is 2 (length - 1), so pass n for an odd number. The other arguments are those
+    of `fft`.
+    """
     pair, ndim = _as_pair(a)
     n = _checked("irfft", 2 * (pair.shape[axis % ndim] - 1) if n is None else n, norm)
     return _irfft(pair, n, axis % ndim, norm)

@@ -21,9 +21,9 @@ NEAR, TERMS = 0.3, 32  # the Taylor series is used up to this distance from 1 an
 
 @elementwise
 def polygamma(x, n):
-    """Return y = dⁿ/dxⁿ ln Γ(x) for x > 0, with the gradient x̄ = ȳ y⁽ⁿ⁺¹⁾.
+    """Return y = dⁿ/dxⁿ ln Γ(x) for x > 0, with the gradient x̄ = ȳ dⁿ⁺¹/dxⁿ⁺¹ ln Γ(x).
 
-    n = 0 gives ln Γ, and n = 1 gives the digamma function.
+    n = 0 gives ln Γ, and n = 1 gives the digamma function, which is SciPy's polygamma(0, x).
     """
     x = np.asarray(x)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -38,12 +38,15 @@ _getitem.defvjp(
 
 @implements_method("setitem")
 def setitem(data, index, value):
-    """Set data[index] = value in the plain array of a Tensor, without recording it."""
+    """Set data[index] = value in the plain array `data` of a Tensor, without recording it."""
     data[plain_index(index)] = to_array(value)
 
 
 def plain_index(index):
-    """Turn Tensors and lists in an index into arrays, so that later changes have no effect."""
+    """Return an index with copies of its arrays, so that later changes of these have no effect.
+
+    Tensors and lists in the index become arrays.
+    """
     if isinstance(index, tuple):
         return tuple([i if type(i) in PLAIN else plain_index(i) for i in index])
     if isinstance(index, list):
@@ -56,7 +59,10 @@ PLAIN = {slice, int, type(None), type(...)}  # parts of an index that are immuta
 
 
 def scatter_add(x, index, shape):
-    """Return zeros of `shape` after y[index] += x, where repeated indices add up."""
+    """Return an array of `shape` that is zero except for x, which is added at the given index.
+
+    If a position occurs several times in the index, it receives the sum of the numbers in x.
+    """
     return _scatter(x, plain_index(index), shape)
 
 
@@ -81,7 +87,7 @@ def _gather(x, index):
 
 
 def _scatter_add(x, index, shape):
-    """Return zeros of `shape` after y[index] += x."""
+    """Return `scatter_add` for plain arrays and an index without Tensors and lists."""
     y = np.zeros(shape, x.dtype)
     if _names_rows(index):
         _add_to_rows(y, index, x)
@@ -116,7 +122,7 @@ def _row_numbers(index, n):
 
 @operation("take_rows", work=lambda x, index: index.size * math.prod(x.shape[1:]))
 def take_rows(x, index):
-    """Return x[index] for an index of whole rows."""
+    """Return the rows x[index], where the index is an array of whole numbers."""
     return x[index]
 
 
@@ -144,7 +150,10 @@ def _add_to_rows(y, ids, rows):
 
 @operation("add_rows", work=lambda rows, ids, y: rows.size if y.dtype == rows.dtype else 0)
 def add_rows(rows, ids, y):
-    """Compute y[ids] += rows by sorting the ids and summing equal ones. np.add.at is slower."""
+    """Add rows [E, F] to the rows `ids` [E] of y, which must be zeros before.
+
+    The ids are sorted, and the rows of equal ids are summed, because np.add.at is slower.
+    """
     order = np.argsort(ids, kind="stable")
     ids = ids[order]
     starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
@@ -158,7 +167,10 @@ add_rows.implement("kernel", lambda rows, ids, y: fast.gather_scatter.add_rows(y
 
 @implements(np.take)
 def take(x, indices, axis=None):
-    """Return the elements (or slices along `axis`) with the given indices."""
+    """Return the slices of x along `axis` at the given indices, or elements of x if it is None.
+
+    In this case, the indices count all elements of x in reading order.
+    """
     if axis is None:
         return getitem(np.reshape(x, -1), indices)
     axis = axis % x.ndim
@@ -169,7 +181,9 @@ def take(x, indices, axis=None):
 def take_along_axis(x, indices, axis=-1):
     """Return the elements of x at `indices` along `axis`, for example at an argsort.
 
-    y[…, i, …] = x[…, indices[…, i, …], …]
+        y[…, i, …] = x[…, indices[…, i, …], …]
+
+    If `axis` is None, the indices count all elements of x in reading order.
     """
     indices = to_array(indices)
     if axis is None:
@@ -194,7 +208,10 @@ def take_along_axis(x, indices, axis=-1):
 
 @implements(np.sort)
 def sort(x, axis=-1, *, kind="stable"):
-    """Return x in ascending order along `axis`. The gradient moves back to the original order."""
+    """Return x in ascending order along `axis`, or all elements as one axis if it is None.
+
+    `kind` is the algorithm, as in np.sort. The gradient moves back to the original order.
+    """
     if axis is None:
         x, axis = np.reshape(x, -1), 0
     return take_along_axis(x, np.argsort(x.data, axis=axis, kind=kind), axis)

@@ -16,9 +16,17 @@ ROOM = 1 << 22  # numbers in a block of rows, so that the N×N distances are nev
 
 @operation("knn", work=lambda x, offsets, k: len(x))
 def knn(x, offsets, k):
-    """Return the k nearest points of the same cloud in ascending order: (index [N, k], d² [N, k]).
+    """Return the k nearest points of the same cloud for each point, in ascending order.
 
-    A matrix product finds candidates, and the nearest among them are computed exactly.
+    A matrix product finds candidates, and the distances of these are computed exactly.
+
+    Args:
+        x         points [N, D], ordered by cloud
+        offsets   row at which each cloud begins, followed by N
+        k         number of neighbours. Each point is one of its own
+
+    Returns:
+        (index [N, k], d² [N, k]), the rows of the neighbours in x and their squared distances
     """
     index, d2 = np.empty((len(x), k), np.intp), np.empty((len(x), k), x.dtype)
     if k == 0:
@@ -39,7 +47,11 @@ knn.implement("kernel", lambda x, offsets, k: fast.knn.knn(x, offsets, k))
 
 @operation("radius_graph", work=lambda x, offsets, r2: len(x))
 def radius(x, offsets, r2):
-    """Return all pairs (j, i) of a cloud with d²_ij ≤ r2, ordered by i, then distance, then j."""
+    """Return all pairs of points of the same cloud whose squared distance is at most r2.
+
+    x and offsets are those of `knn`. The result is (j [E], i [E]), ordered by i, then by distance,
+    then by j. It contains each point with itself.
+    """
     src, dst = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
     for first, rows, roughly, margin in _rough_distances(x, offsets):
         i, j, exactly = _exact(x, rows, first, roughly <= r2 + margin)

@@ -29,7 +29,8 @@ def matmul(a, b):
     """Return Y = A B over the last two axes, with the gradients Ā = Ȳ Bᵀ and B̄ = Aᵀ Ȳ.
 
     Leading axes broadcast. A vector on the left counts as a row, and a vector on the right as a
-    column. The result does not have this additional axis.
+    column. The result does not have this additional axis. Raises ValueError if the shapes do not
+    fit.
     """
     try:
         if type(a) is type(b) is np.ndarray and a.ndim == 2 == b.ndim:
@@ -43,7 +44,7 @@ def _misfit(a, b, error):
     """Return the error for a product whose axes do not fit."""
     if not a or not b:
         return ValueError(
-            f"matmul: a and b need an axis, got shapes {a} and {b}. Use * for numbers"
+            f"matmul: a and b must have an axis, got shapes {a} and {b}. Use * for numbers"
         )
     rows = b[-2] if len(b) > 1 else b[0]
     if a[-1] == rows:  # the leading axes are the cause
@@ -84,7 +85,8 @@ matmul.defvjp(_matmul_left, _matmul_right)
 def dot(a, b):
     """Return Σ aᵢbᵢ for vectors and A B for matrices.
 
-    With more axes, it sums over the last axis of a and the last but one of b.
+    With more axes, the products are summed over the last axis of a and the last but one of b. If a
+    or b is a number, the result is a b.
     """
     a, b = as_tensor(a), as_tensor(b)
     if a.ndim == 0 or b.ndim == 0:
@@ -96,13 +98,13 @@ def dot(a, b):
 
 @implements(np.vdot)
 def vdot(a, b):
-    """Return Σ aᵢbᵢ over all elements."""
+    """Return Σ aᵢbᵢ over all elements of a and b, in reading order."""
     return dot(np.reshape(as_tensor(a), -1), np.reshape(as_tensor(b), -1))
 
 
 @implements(np.inner)
 def inner(a, b):
-    """Return the sum of products over the last axes of a and b."""
+    """Return the sums of products over the last axis of a and of b, or a b if one is a number."""
     a, b = as_tensor(a), as_tensor(b)
     if a.ndim == 0 or b.ndim == 0:
         return multiply(a, b)
@@ -117,7 +119,11 @@ def outer(a, b):
 
 @implements(np.tensordot)
 def tensordot(a, b, axes=2):
-    """Sum products over pairs of axes: the last n of a and the first n of b, or two given lists."""
+    """Return the sums of products over pairs of axes.
+
+    `axes` is the number n of pairs, which are the last n axes of a and the first n of b, or two
+    lists (axes of a, axes of b) of equal length.
+    """
     a, b = as_tensor(a), as_tensor(b)
     if np.isscalar(axes):
         axes = (range(a.ndim - axes, a.ndim), range(axes))
@@ -137,7 +143,10 @@ def tensordot(a, b, axes=2):
 
 @implements(np.kron)
 def kron(a, b):
-    """Return a matrix of blocks aᵢⱼ b (Kronecker product). Missing leading axes have length 1."""
+    """Return the Kronecker product, a matrix of the blocks aᵢⱼ b.
+
+    If a or b has fewer axes than the other, axes of length 1 are added in front.
+    """
     a, b = as_tensor(a), as_tensor(b)
     n = max(a.ndim, b.ndim)
     a_shape, b_shape = ((1,) * (n - x.ndim) + x.shape for x in (a, b))
@@ -154,8 +163,11 @@ def einsum(subscripts, *operands, optimize=True):
     """Return the sum of products by index letters, so einsum("bhtd,bhsd->bhts", q, k) is Σ_d q k.
 
     Letters that the output lacks are summed, and "..." means leading axes, which broadcast. Without
-    "->", the output has the letters that occur once, in alphabetical order. The gradient of one
-    operand is an einsum of ȳ and all other operands whose output has the letters of this operand.
+    "->", the output has the letters that occur once, in alphabetical order. `optimize` has no
+    effect, because the order of the products is always chosen by their cost. The gradient of one
+    operand is the einsum of ȳ and all other operands whose output has the letters of this operand.
+
+    Raises TypeError if the subscripts are not a string, and ValueError if they do not fit.
     """
     if not isinstance(subscripts, str):
         raise TypeError(
@@ -209,13 +221,17 @@ def _explicit(subscripts, ndims):
     inputs = left.split(",")
     if len(inputs) != len(ndims):
         raise ValueError(
-            f"einsum: {subscripts!r} names {len(inputs)} operands, but {len(ndims)} were given"
+            f"einsum: {subscripts!r} names {len(inputs)} operands, but got {len(ndims)}. Write the "
+            "letters of each operand, separated by commas"
         )
     free = [c for c in reversed(string.ascii_letters) if c not in text]
     n_dots = [n - len(s.replace("...", "")) for s, n in zip(inputs, ndims, strict=True)]
     for s, n, extra in zip(inputs, ndims, n_dots, strict=True):
         if extra < 0 or (extra > 0 and "..." not in s):
-            raise ValueError(f"einsum: {s!r} in {subscripts!r} does not fit an operand of {n} axes")
+            raise ValueError(
+                f"einsum: {s!r} in {subscripts!r} does not fit an operand with {n} axes. Write one "
+                "letter for each axis"
+            )
     dots = "".join(
         free[: max([n for s, n in zip(inputs, n_dots, strict=True) if "..." in s] or [0])]
     )
@@ -225,9 +241,17 @@ def _explicit(subscripts, ndims):
         output = "..." * ("..." in left) + "".join(once)
     output = output.replace("...", dots)
     letters = set("".join(inputs))
-    if not all(c.isalpha() and c.isascii() for c in letters) or not set(output) <= letters:
+    strange = sorted(c for c in letters | set(output) if not (c.isalpha() and c.isascii()))
+    if strange:
         raise ValueError(
-            f"einsum: {subscripts!r} is not understood. Write indices like 'ij,jk->ik'"
+            f"einsum: {strange[0]!r} in {subscripts!r} is not a letter from a to z. Write indices "
+            "like 'ij,jk->ik'"
+        )
+    if not set(output) <= letters:
+        new = min(set(output) - letters)
+        raise ValueError(
+            f"einsum: no operand of {subscripts!r} has the output letter {new!r}. Give it to an "
+            "operand, or leave it out"
         )
     if len(set(output)) < len(output):
         raise ValueError(
@@ -260,7 +284,10 @@ def _check_lengths(xs, inputs):
 
 
 def contract(inputs, output, xs):
-    """Return an einsum of plain arrays, computed as matrix products (BLAS) of operand pairs."""
+    """Return an einsum of the plain arrays xs, computed as matrix products of pairs of operands.
+
+    `inputs` are the letters of each operand, and `output` are the letters of the result.
+    """
     inputs, xs = list(inputs), list(xs)
     for pair in _order(tuple(inputs), output, tuple(x.shape for x in xs)):
         if len(pair) == 1:
@@ -343,27 +370,24 @@ def _left(letters, others, output):
 
 @implements(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False):
-    """Return √Σx² of a vector or of all elements. For vectors, ord may also be inf, -inf, 0 or p.
+    """Return the norm √Σx² of all elements, or of the vectors along `axis`.
 
-    The norm is (Σ|x|ᵖ)^(1/p) for a number p, the largest or smallest |x| for ±inf, and for 0 the
-    number of nonzero x, which has the gradient 0. At the zero vector, the norm has a kink, and the
-    gradient is 0 there instead of nan. Raises NotImplementedError for norms of matrices other than
-    the root of the sum of squares.
+    For vectors, `ord` may be a number p for (Σ|x|ᵖ)^(1/p), inf or -inf for the largest or smallest
+    |x|, or 0 for the number of nonzero x, which has the gradient 0. At the zero vector, the norm
+    has a kink, and the gradient is 0 there instead of nan.
+
+    A pair of axes selects matrices, for which `ord` must be None or "fro", and the norm is the root
+    of the sum of squares. Raises NotImplementedError for other norms of matrices.
     """
-    if (ord == 2 and axis is None and x.ndim == 2) or (isinstance(axis, tuple) and ord is not None):
+    matrices = len(axis) > 1 if isinstance(axis, tuple) else axis is None and x.ndim > 1
+    if (isinstance(ord, str) and ord != "fro") or (matrices and ord not in (None, "fro")):
         raise NotImplementedError(
-            f"np.linalg.norm of Tensors: the matrix norm {ord!r} has no derivative rule. Write it "
-            f"with the singular values np.linalg.svd(x, compute_uv=False)"
-        )
-    if isinstance(ord, str) and ord != "fro":
-        raise NotImplementedError(
-            f"np.linalg.norm of Tensors: ord={ord!r} has no derivative rule. Write it with the "
-            f"singular values np.linalg.svd(x, compute_uv=False)"
+            f"np.linalg.norm of Tensors: ord={ord!r} is not implemented for matrices. Pass a "
+            "single axis= for norms of vectors, or compute the norm of a matrix from its singular "
+            "values np.linalg.svd(x, compute_uv=False)"
         )
     if ord in (None, 2, "fro"):
         return _root(reduce_sum(x * x, axis, keepdims), 2)
-    if axis is None and x.ndim != 1:
-        raise NotImplementedError(f"np.linalg.norm of Tensors: ord={ord} needs a vector or axis=")
     if ord == np.inf:
         return reduce_max(np.absolute(x), axis, keepdims)
     if ord == -np.inf:
@@ -385,7 +409,7 @@ def _root(s, n):
 @implements(np.linalg.inv)
 @primitive
 def inv(x):
-    """Return Y = X⁻¹, with the gradient X̄ = -Yᵀ Ȳ Yᵀ."""
+    """Return Y = X⁻¹ over the last two axes, with the gradient X̄ = -Yᵀ Ȳ Yᵀ."""
     return np.linalg.inv(x)
 
 
@@ -395,11 +419,11 @@ inv.defvjp(lambda g, y, x: -(_t(y) @ g @ _t(y)))
 @implements(np.linalg.det)
 @primitive
 def det(x):
-    """Return y = det X, with the gradient X̄ = ȳ y X⁻ᵀ.
+    """Return y = det X over the last two axes, with the gradient X̄ = ȳ y X⁻ᵀ.
 
-    For a small or a singular X, the gradient is computed from the cofactors, ȳ (-1)ⁱ⁺ʲ det Xᵢⱼ,
-    where Xᵢⱼ is X without row i and column j. Since det is a polynomial, it has a gradient
-    everywhere.
+    If X is singular or has at most three rows, the gradient is computed from the cofactors, ȳ
+    (-1)ⁱ⁺ʲ det Xᵢⱼ, where Xᵢⱼ is X without row i and column j. Since det is a polynomial, it has a
+    gradient everywhere.
     """
     return np.linalg.det(x)
 
@@ -423,7 +447,7 @@ det.defvjp(_det_rule)
 
 @primitive
 def log_abs_det(x):
-    """Return y = log |det X| of an invertible matrix, with the gradient X̄ = ȳ X⁻ᵀ."""
+    """Return y = ln |det X| of an invertible matrix, with the gradient X̄ = ȳ X⁻ᵀ."""
     return np.linalg.slogdet(x)[1]
 
 
@@ -443,7 +467,11 @@ log_abs_det.defvjp(_log_abs_det_rule)
 
 @implements(np.linalg.slogdet)
 def slogdet(x):
-    """Return the sign of det X (without gradient) and log |det X|, without over- or underflow."""
+    """Return (sign of det X, ln |det X|), computed without over- or underflow.
+
+    The sign has no gradient. For a singular X, the result is (0, -inf), and `backward` raises
+    LinAlgError.
+    """
     sign_and_log = np.linalg.slogdet(to_array(x))
     return type(sign_and_log)(Tensor(sign_and_log[0]), log_abs_det(x))
 
@@ -453,8 +481,9 @@ def slogdet(x):
 def cholesky(x):
     """Return the lower triangular L with L Lᵀ = X, for a symmetric positive definite X.
 
-    X̄ = ½ (S + Sᵀ) with S = L⁻ᵀ Φ(Lᵀ L̄) L⁻¹, where Φ keeps the lower triangle and half of the
-    diagonal (I. Murray, arXiv:1602.07527). As in NumPy, only the lower triangle of X is read.
+    The gradient is X̄ = ½ (S + Sᵀ) with S = L⁻ᵀ Φ(Lᵀ L̄) L⁻¹, where Φ keeps the elements below the
+    diagonal and half of the diagonal (I. Murray, arXiv:1602.07527). As in NumPy, only the lower
+    triangle of X is read.
     """
     return np.linalg.cholesky(x)
 
@@ -471,5 +500,8 @@ cholesky.defvjp(_cholesky_rule)
 
 @implements(np.linalg.solve)
 def solve(a, b):
-    """Solve A x = b (through A⁻¹, which is accurate enough for small exercises)."""
+    """Return x with a x = b for square matrices a [..., N, N] and b [N] or [..., N, K].
+
+    x is computed as a⁻¹ b, which is accurate enough for small exercises.
+    """
     return matmul(inv(as_tensor(a)), b)

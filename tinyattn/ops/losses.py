@@ -10,7 +10,10 @@ from tinyattn.ops.softmax import log_softmax
 
 @operation("cross_entropy", work=lambda x, ids: x.size)
 def cross_entropy(x, ids):
-    """Return -ln softmax(x)[id] for each row of the scores x [N, C] and its class id in ids [N]."""
+    """Return the losses [N], -ln softmax(x)[id] for each row of scores x [N, C] and its id in ids.
+
+    ids [N] are the indices of the right classes, whole numbers from 0 to C - 1.
+    """
     picked = take_along_axis(log_softmax(x, 1, impl="numpy"), ids[:, None], 1)
     return -np.squeeze(picked, 1)
 

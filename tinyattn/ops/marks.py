@@ -6,10 +6,11 @@ from tinyattn.engine.autograd import Primitive, primitive
 
 
 def elementwise(f) -> Primitive:
-    """Mark a primitive that, like its rules, acts on each element separately.
+    """Return f as a primitive that is marked as elementwise.
 
-    Where the gradient of its output is 0, the gradient of its input is 0 too, even if the slope is
-    infinite (see engine/invalid.py).
+    The function and its rules act on each element separately. Where the gradient of the output is
+    0, the gradient of the input is therefore 0 too, even if the slope is infinite (see
+    engine/invalid.py).
     """
     apply = primitive(f)
     apply.operation.elementwise = True
@@ -19,8 +20,8 @@ def elementwise(f) -> Primitive:
 def of_whole_numbers(operation: Primitive) -> Primitive:
     """Make an operation compute whole numbers as signed 64-bit integers, as np.sum does.
 
-    In NumPy, with unsigned integers of eight bits, 200 + 100 is 44 and 1 - 2 is 255. Raises
-    OverflowError for numbers from 2⁶³ on.
+    In NumPy, with unsigned integers of eight bits, 200 + 100 is 44 and 1 - 2 is 255. The operation,
+    which is returned, raises OverflowError for numbers from 2⁶³ on.
     """
     f = operation.__wrapped__
     operation.operation.widened = lambda *values, **options: f(
@@ -35,7 +36,7 @@ def _wide(x):
         return x
     if x.dtype == np.uint64 and np.any(x > np.uint64(2**63 - 1)):
         raise OverflowError(
-            "whole numbers >= 2**63 do not fit into int64, in which Tensors compute whole numbers. "
-            "Convert them to float64 first"
+            "whole numbers >= 2**63 do not fit into int64, the dtype in which Tensors compute with "
+            "whole numbers. Convert them to float64 first"
         )
     return x.astype(np.int64)

@@ -15,13 +15,14 @@ from tinyattn.ops.backends import IMPLEMENTATIONS, MATVEC_ROWS, MATVEC_TERMS, op
 
 
 def gemm(a, b, bias=None):
-    """Return A B of matrices [M, K] and [K, N], plus bias [N] in each row.
+    """Return the product of the matrices a [M, K] and b [K, N], plus bias [N] in each row.
 
-    For plain arrays, the result is a plain array. In a derivative rule that is recorded, the
-    operands are Tensors, without a bias.
+    The bias may be None. For plain arrays, the result is a plain array. In a derivative rule that
+    is recorded, the operands and the result are Tensors.
     """
     if not (type(a) is type(b) is np.ndarray):
-        return np.matmul(a, b)
+        y = np.matmul(a, b)
+        return y if bias is None else y + bias
     # cheap to check: this times K is the work
     if a.size * b.size < IMPLEMENTATIONS["matvec"].least:
         return _product(a, b, bias)
@@ -59,10 +60,19 @@ _many_rows.implement("kernel", lambda a, b, bias: fast.matmul.matmul(a, b, bias)
 def linear(x, weight, bias=None):
     """Return Y = X Wᵀ + b, with the gradients X̄ = Ȳ W, W̄ = Ȳᵀ X and b̄ = Σ Ȳ.
 
-    X is [..., in], W is [out, in], and b is [out].
-
     All leading axes of X are merged into rows, because one product of two matrices is faster than
-    one product for each leading index. Raises ValueError if the shapes do not fit.
+    one product for each leading index.
+
+    Args:
+        x        X [..., in]
+        weight   W [out, in]
+        bias     b [out], or None
+
+    Returns:
+        Y [..., out]
+
+    Raises:
+        ValueError: the shapes do not fit
     """
     if weight.ndim != 2:
         raise ValueError(
@@ -95,7 +105,7 @@ linear.operation.fresh = True
 
 
 def rows_of(x):
-    """Return x [..., n] as a matrix [N, n]."""
+    """Return x [..., n] as a matrix [N, n], with all leading axes merged."""
     # N is not -1, because NumPy cannot infer it when n is 0
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 

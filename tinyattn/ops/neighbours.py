@@ -31,7 +31,15 @@ def _messages(w, h, index):
 def mean_max(w, h, index):
     """Return GravNet's messages y_n = [1/K Σ_k w_nk h_j, max_k w_nk h_j] with j = index_nk.
 
-    w [N, K], h [M, F], y [N, 2F]. Equal maxima share the gradient. Slide K48.
+    Equal maxima share the gradient. Source: slide K48.
+
+    Args:
+        w       weight of each neighbour [N, K]
+        h       features of all points [M, F]
+        index   rows in h of the K neighbours of each point [N, K]
+
+    Returns:
+        y [N, 2F], the mean and the maximum concatenated
     """
     messages = multiply(expand_dims(w, 2), gather(h, index))  # [N, K, F]
     return concatenate((reduce.mean(messages, 1), reduce.max(messages, 1)), -1)
@@ -67,7 +75,11 @@ mean_max.implement("kernel", _mean_max_kernel, _mean_max_kernel_backward)
 
 @operation("neighbour_max", work=lambda h, index: index.size * h.shape[1], second_order=False)
 def neighbour_max(h, index):
-    """Return y [N, F], y_nf = max_k h_if with i = index_nk. Equal maxima share the gradient."""
+    """Return the maximum over the neighbours, y_nf = max_k h_if with i = index_nk, y [N, F].
+
+    h [M, F] are the features of all points, and index [N, K] contains the rows of the neighbours
+    in h. Equal maxima share the gradient.
+    """
     return reduce.max(gather(h, index), 1)
 
 
@@ -91,7 +103,10 @@ neighbour_max.implement("kernel", _neighbour_max_kernel, _neighbour_max_kernel_b
 
 @operation("squared_distances", work=lambda x, index: index.size * x.shape[1], second_order=False)
 def squared_distances(x, index):
-    """Return the squared distances d² [N, K], d²_nk = Σ_s (x_ns - x_is)² with i = index_nk."""
+    """Return the squared distances d² [N, K], d²_nk = Σ_s (x_ns - x_is)² with i = index_nk.
+
+    x [N, S] are the points, and index [N, K] contains the rows of their neighbours in x.
+    """
     return reduce.sum(square(subtract(expand_dims(x, 1), gather(x, index))), -1)
 
 
@@ -113,7 +128,11 @@ squared_distances.implement("kernel", _squared_distances_kernel, _squared_distan
 
 @operation("pair_sums", work=lambda p, q, index: index.size * q.shape[1], second_order=False)
 def pair_sums(p, q, index):
-    """Return the sums y [N, K, F], y_nk = p_n + q_j with j = index_nk."""
+    """Return the sums y [N, K, F], y_nk = p_n + q_j with j = index_nk.
+
+    p [N, F] belongs to the receiving points and q [M, F] to their neighbours, whose rows in q are
+    in index [N, K].
+    """
     return add(expand_dims(p, 1), gather(q, index))
 
 

@@ -16,7 +16,16 @@ def _norm_work(x, weight, bias, eps, centred, axes=(-1,)):
 
 @operation("norm", work=_norm_work)
 def norm(x, weight, bias, eps, centred, axes=(-1,)):
-    """Return (x - m) / √(mean((x - m)²) + ε) · weight + bias, where m is 0 if not `centred`."""
+    """Return (x - m) / √(mean((x - m)²) + ε) · weight + bias, with means over some axes of x.
+
+    Args:
+        x         numbers [...]
+        weight    factors in the shape of these axes, or None for 1
+        bias      summands in the shape of these axes, or None for 0
+        eps       ε
+        centred   True: m is the mean of x (layer norm). False: m is 0 (RMS norm)
+        axes      the axes of the means, counted from the end. The kernel needs (-1,)
+    """
     if centred:
         x = x - np.mean(x, axis=axes, keepdims=True)
     y = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + eps)
@@ -44,10 +53,17 @@ def _batch_norm_work(x, weight, bias, mean, var, eps, own):
 
 @operation("batch_norm", work=_batch_norm_work)
 def batch_norm(x, weight, bias, mean, var, eps, own):
-    """Return (x - mean) / √(var + ε) · weight + bias for each feature (last axis) of x [N, C].
+    """Return (x - mean) / √(var + ε) · weight + bias for each feature of x [N, C].
 
-    mean and var are arrays. If `own` is True, they are the statistics of x over N, and gradients
-    pass through them.
+    Args:
+        x        N items with C features
+        weight   [C], or None for 1
+        bias     [C], or None for 0
+        mean     mean of each feature, a plain array [C]
+        var      variance of each feature, a plain array [C]
+        eps      ε
+        own      True: mean and var are the `statistics` of x itself, so gradients pass through
+                 them. False: they are constants
     """
     if own:
         x = x - np.mean(x, axis=0)
@@ -71,7 +87,7 @@ batch_norm.implement("kernel", _batch_norm_kernel, _batch_norm_kernel_backward)
 
 @operation("batch_norm", work=np.size)
 def statistics(x):
-    """Return the mean and the variance of each feature of the array x [N, C]."""
+    """Return the mean and the variance (divided by N) of each feature of a plain array x [N, C]."""
     return x.mean(axis=0), x.var(axis=0)
 
 

@@ -18,14 +18,28 @@ def _numbers_read(x, kernel, stride, padding, dilation):
 
 @operation("avg_pool2d", work=_numbers_read)
 def avg_pool(x, kernel, stride, padding, dilation):
-    """Return the means y_jα = 1/K Σ_i x_αI(j,i), where positions outside of x count as zeros."""
+    """Return the mean of each window of x. Positions in the padding count as zeros.
+
+    Args:
+        x          [B, C, *lengths]
+        kernel     lengths of a window, one for each of `lengths`
+        stride     distances between neighbouring windows
+        padding    numbers of padded positions on both sides of x
+        dilation   distances between neighbouring positions of a window
+
+    Returns:
+        [B, C, *positions], with one position for each window
+    """
     windows, _ = _windows_of(x, 0, kernel, stride, padding, dilation)
     return np.mean(windows, axis=_last(kernel))
 
 
 @operation("max_pool2d", work=_numbers_read)
 def max_pool(x, kernel, stride, padding, dilation):
-    """Return the maxima y_jα = max_i x_αI(j,i)."""
+    """Return the maximum of each window of x. Positions in the padding are ignored.
+
+    Equal maxima share the gradient. The arguments are those of `avg_pool`.
+    """
     windows, inside = _windows_of(x, -np.inf, kernel, stride, padding, dilation)
     return (
         np.max(windows, axis=_last(kernel))
@@ -121,7 +135,7 @@ def _max_kernel(x, kernel, stride, padding, dilation):
     if math.prod(x.shape[2:]) > np.iinfo(np.int32).max:
         raise ValueError(
             f"max_pool: each channel of x {list(x.shape)} has more than 2³¹ - 1 numbers, which the "
-            f'compiled loop cannot index. Use impl="numpy", or cut x into smaller pictures'
+            f'compiled loop cannot index. Use impl="numpy", or cut x into smaller images'
         )
     n, y, shape = _windows(x, kernel, stride, padding, dilation)
     place = np.empty(y.shape, np.int32)
@@ -138,9 +152,7 @@ def _max_kernel_backward(g, y, residuals, needs_grad, x, kernel, stride, padding
 
 
 def _windows(x, kernel, stride, padding, dilation):
-    """Return the numbers n for the kernels, memory for y [B · C, rows, columns] and y's final
-    shape.
-    """
+    """Return the numbers n for the kernels, memory for y [B · C, rows, columns], and y's shape."""
     positions = positions_of(x.shape[2:], kernel, stride, padding, padding, dilation)
     y = np.empty((x.shape[0] * x.shape[1], *_two(positions, 1)), x.dtype)
     n = fast.pool.Windows(_two(kernel, 1), _two(stride, 1), _two(padding, 0), _two(dilation, 1))

@@ -25,7 +25,7 @@ class QuantizedMatrix:
 
     Raises:
         TypeError: kind is neither Q4_1 nor Q8_0, or raw is not an array of bytes
-        ValueError: the shape does not fit
+        ValueError: the shape of raw does not fit the format
     """
 
     def __init__(self, kind, raw):
@@ -43,7 +43,10 @@ class QuantizedMatrix:
         self.shape = len(raw), 32 * raw.shape[1]
 
     def unpack(self, rows=slice(None)):
-        """Return the numbers of some rows, or of all, as float32 [..., C]."""
+        """Return the numbers of the given rows (an index, a slice or an array) as float32 [..., C].
+
+        Without an argument, all rows are returned, [R, C].
+        """
         raw = self.raw[rows]
         w = self.kind.unpack(raw.reshape(-1, self.kind.nbytes))
         return w.reshape(*raw.shape[:-2], self.shape[1])
@@ -62,7 +65,10 @@ class Q4_1:
 
     @staticmethod
     def parts(raw):
-        """Return d, m [..., 1] float32 and the bytes of two q each [..., 16] of raw [..., 20]."""
+        """Return the parts of blocks raw [..., 20]: d, m [..., 1] as float32, and bytes [..., 16].
+
+        Each of these bytes contains two q.
+        """
         return halves(raw[..., :2]), halves(raw[..., 2:4]), raw[..., 4:]
 
     @staticmethod
@@ -79,7 +85,7 @@ class Q8_0:
 
     @staticmethod
     def parts(raw):
-        """Return d [..., 1] float32 and q [..., 32] int8 of raw [..., 34]."""
+        """Return the parts of blocks raw [..., 34]: d [..., 1] as float32, and q [..., 32] int8."""
         return halves(raw[..., :2]), np.ascontiguousarray(raw[..., 2:]).view(np.int8)
 
     @staticmethod
@@ -105,14 +111,24 @@ def nibbles(raw):
 def quantized_linear(x, blocks, impl="auto"):
     """Return y = x Wᵀ for a quantized W, with the gradient x̄ = ȳ W.
 
-    x is [..., C], W is a `QuantizedMatrix` [R, C], and y is [..., R]. impl is "sums", "numpy" or
-    "kernel" (see `ops.backends`). W has no gradient. Raises TypeError for a matrix that is not
-    quantized, and ValueError if x does not have C features.
+    Args:
+        x        [..., C]
+        blocks   W, a `QuantizedMatrix` [R, C], which gets no gradient
+        impl     "sums" (loops), "numpy" (unpacks W and multiplies), "kernel" (compiled, never
+                 unpacks W for a few rows of x), or "auto": "kernel" where it is faster, otherwise
+                 "numpy"
+
+    Returns:
+        y [..., R]
+
+    Raises:
+        TypeError: the matrix is not quantized
+        ValueError: x does not have C features
     """
     if not isinstance(blocks, QuantizedMatrix):
         raise TypeError(
-            f"quantized_linear: expected a QuantizedMatrix, got a {type(blocks).__name__}. For an "
-            "array, use F.linear"
+            "quantized_linear: blocks must be a QuantizedMatrix, got an object of type "
+            f"{type(blocks).__name__}. For an array, use F.linear"
         )
     x = x if hasattr(x, "shape") else np.asarray(x)
     R, C = blocks.shape
@@ -129,7 +145,7 @@ def quantized_linear(x, blocks, impl="auto"):
 @operation("quantized_linear", work=lambda x, blocks: len(x) * math.prod(blocks.shape))
 @primitive
 def product(x, blocks):
-    """Multiply rows x [n, C] by the matrix, after unpacking all of its numbers."""
+    """Return x Wᵀ for rows x [n, C] and a `QuantizedMatrix`, after unpacking all of its numbers."""
     return x @ blocks.unpack().T.astype(x.dtype, copy=False)
 
 

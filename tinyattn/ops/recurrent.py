@@ -26,13 +26,13 @@ from tinyattn.ops.matmul import linear
 
 
 class Cell(NamedTuple):
-    """The description of a cell for the layers. `kind` is the cell's number in the kernels."""
+    """The description of a cell for the layers."""
 
     name: str
-    kind: int
+    kind: int  # number of the cell in the kernels
     gates: int  # G
     states: int  # number of arrays [B, H] in the state
-    step: Callable
+    step: Callable  # (p, q, state) -> next state
 
 
 # ---------------------------------------------------------------- the cells
@@ -41,13 +41,14 @@ class Cell(NamedTuple):
 def rnn_step(p, q, state):
     """Return the next state (h_t,) of a simple recurrent network, h_t = tanh(p + q).
 
-    p and q are [B, H]. Source: Elman 1990 and slides H17, KB03.
+    p = W_ih x_t + b_ih and q = W_hh h_{t-1} + b_hh are [B, H]. state is (h_{t-1},), which is not
+    used here, because q depends on it already. Sources: Elman 1990 and slides H17, KB03.
     """
     return (np.tanh(p + q),)
 
 
 def relu_rnn_step(p, q, state):
-    """Return the next state (h_t,) with h_t = max(p + q, 0)."""
+    """Return the next state (h_t,) with h_t = max(p + q, 0). `rnn_step` has these arguments too."""
     return (relu(p + q),)
 
 
@@ -56,9 +57,12 @@ def gru_step(p, q, state):
 
         r, z = σ(p + q),   n = tanh(p + r q),   h_t = (1 - z) n + z h_{t-1}
 
-    p and q are [B, 3H], with the gates in the order r (reset), z (keep), n (new). Source: Cho et
-    al. 2014, in the version with one product for all of W_hh, where r acts after the product, as in
-    r ⊙ (W h) instead of W (r ⊙ h). Slide H20 shows the latter, and its z is 1 - z here.
+    p = W_ih x_t + b_ih and q = W_hh h_{t-1} + b_hh are [B, 3H], and each formula uses its own third
+    of them. The thirds belong to the gates r (reset), z (keep) and n (new). state is (h_{t-1},).
+
+    Source: Cho et al. 2014, in the version with one product for all of W_hh, where r acts after the
+    product, as in r ⊙ (W h) instead of W (r ⊙ h). Slide H20 shows the latter, and its z is 1 - z
+    here.
     """
     h = state[0]
     p_r, p_z, p_n = _split_gates(p, 3)
@@ -73,7 +77,10 @@ def lstm_step(p, q, state):
 
         i, f, o = σ(p + q),   g = tanh(p + q),   c_t = f c_{t-1} + i g,   h_t = o tanh c_t
 
-    p and q are [B, 4H], with the gates in the order i (input), f (forget), g (new), o (output).
+    p = W_ih x_t + b_ih and q = W_hh h_{t-1} + b_hh are [B, 4H], and each formula uses its own
+    quarter of them. The quarters belong to the gates i (input), f (forget), g (new) and o (output),
+    in this order. state is (h_{t-1}, c_{t-1}), both [B, H].
+
     Sources: Hochreiter, Schmidhuber 1997, Gers et al. 2000 (forget gate), and slides H20, KB04.
     """
     i, f, g, o = _split_gates(p + q, 4)
@@ -99,7 +106,17 @@ LSTM = Cell("LSTM", 3, 4, 2, lstm_step)
 def scan(x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
     """Return the states h_t of all steps [B, T, H], and the last state, a tuple of [B, H].
 
-    x [B, T, D], lengths [B] or None. The operation has a different name for each kind of cell.
+    Args:
+        x         sequences [B, T, D]
+        cell      the `Cell`
+        state     state before the first step, a tuple of arrays [B, H]
+        w_ih      weights of x [G·H, D]
+        w_hh      weights of the state [G·H, H]
+        b_ih      bias of x [G·H], or None
+        b_hh      bias of the state [G·H], or None
+        lengths   number of steps of each sequence [B], or None for T. After its end, a sequence
+                  keeps its state, and h_t is 0
+        reverse   True: go from the last step to the first
     """
     B, T, _ = x.shape
     ps, ys = _steps(linear(x, w_ih, b_ih)), [None] * T
@@ -182,7 +199,7 @@ scan.implement("kernel", lambda *inputs: _unpack_states(_row_by_kernel, *inputs)
 
 @operation("LSTMCell", work=lambda x, cell, state, w_ih, w_hh, *_: len(x) * len(w_hh))
 def step(x, cell, state, w_ih, w_hh, b_ih, b_hh):
-    """Return the next state of a cell for x [B, D]. Both states are tuples of arrays [B, H]."""
+    """Return the next state of a cell for x [B, D]. The other arguments are those of `scan`."""
     return cell.step(linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh), state)
 
 

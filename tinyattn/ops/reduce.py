@@ -13,7 +13,10 @@ from tinyattn.ops.marks import of_whole_numbers
 
 
 def expand_reduced(g, x, axis, keepdims):
-    """Restore in g the axes of x that a reduction over `axis` removed, with length 1."""
+    """Return g with the axes of x that a reduction over `axis` removed, as axes of length 1.
+
+    If `keepdims` is True, the reduction kept them, and g is returned unchanged.
+    """
     if keepdims:
         return g
     if axis is None:
@@ -22,7 +25,7 @@ def expand_reduced(g, x, axis, keepdims):
 
 
 def axes_of(x, axis):
-    """Return `axis` as a tuple of non-negative numbers."""
+    """Return `axis` as a tuple of non-negative numbers, with all axes of x for None."""
     if axis is None:
         return tuple(range(x.ndim))
     return np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
@@ -162,7 +165,7 @@ cumprod.defvjp(_cumprod_rule)
 
 
 def var(x, axis=None, keepdims=False, ddof=0):
-    """Return the variance y = Σ (x - x̄)² / (n - ddof), where x̄ is the mean.
+    """Return the variance y = Σ (x - m)² / (n - ddof) over `axis`, with the mean m of n numbers.
 
     ddof = 1 gives the unbiased estimate.
     """
@@ -174,7 +177,7 @@ def var(x, axis=None, keepdims=False, ddof=0):
 
 
 def std(x, axis=None, keepdims=False, ddof=0):
-    """Return y = √var(x). If all x are equal, the slope is infinite, but the gradient is 0."""
+    """Return y = √`var`. If all x are equal, the slope is infinite, but the gradient is 0."""
     if x.dtype == np.float16:
         return std(np.astype(x, np.float32), axis, keepdims, ddof).astype(x.dtype)
     v = var(x, axis, keepdims, ddof)
@@ -256,7 +259,10 @@ def ptp(a, axis=None, *, keepdims=False):
 
 @implements(np.average)
 def average(a, axis=None, weights=None):
-    """Return the weighted mean y = Σ w x / Σ w."""
+    """Return the weighted mean y = Σ w a / Σ w over `axis`, or the mean if weights is None.
+
+    The weights w have the shape of a or, with a single axis, are a vector along this axis.
+    """
     if weights is None:
         return mean(a, axis)
     if np.ndim(weights) == 1 and np.ndim(axis) == 0 and axis is not None:
@@ -264,7 +270,8 @@ def average(a, axis=None, weights=None):
         weights = np.broadcast_to(weights, a.shape)
     if np.shape(weights) != np.shape(a):
         raise ValueError(
-            f"average: weights must have the shape {np.shape(a)} of a, got {np.shape(weights)}"
+            f"average: weights must have the shape {np.shape(a)} of a, or be a vector along a "
+            f"single axis=, got shape {np.shape(weights)}"
         )
     return sum(a * weights, axis) / np.sum(weights, axis=axis)
 

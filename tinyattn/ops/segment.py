@@ -16,12 +16,16 @@ from tinyattn.ops.index import scatter_add
 
 
 def segment_sum(values, ids, n):
-    """Return y_n = Σ values_e, the sum of each segment."""
+    """Return the sum of each segment, y_n = Σ values_e over all e with ids_e = n.
+
+    values is [E, ...], ids [E] contains whole numbers from 0 to n - 1, and the result is [n, ...].
+    An empty segment gives 0.
+    """
     return scatter_add(values, ids, (n, *values.shape[1:]))
 
 
 def segment_mean(values, ids, n):
-    """Return y_n = (1/|n|) Σ values_e, the mean of each segment."""
+    """Return the mean of each segment, the `segment_sum` divided by the number of its rows."""
     total = segment_sum(values, ids, n)
     return total / _per_segment(np.maximum(np.bincount(ids, minlength=n), 1), total)
 
@@ -47,14 +51,20 @@ def _extremum_vjp(g, y, values, ids, n):
 @operation("segment_max", work=_size, second_order=False)
 @primitive
 def segment_max(values, ids, n):
-    """Return y_n = max values_e, where equal maxima share the gradient equally."""
+    """Return the maximum of each segment, y_n = max values_e. Equal maxima share the gradient.
+
+    The arguments are those of `segment_sum`. An empty segment gives 0.
+    """
     return _extreme(values, ids, n, np.maximum)
 
 
 @operation("segment_min", work=_size, second_order=False)
 @primitive
 def segment_min(values, ids, n):
-    """Return y_n = min values_e, where equal minima share the gradient equally."""
+    """Return the minimum of each segment, y_n = min values_e. Equal minima share the gradient.
+
+    The arguments are those of `segment_sum`. An empty segment gives 0.
+    """
     return _extreme(values, ids, n, np.minimum)
 
 
@@ -64,14 +74,22 @@ segment_min.defvjp(_extremum_vjp)
 
 @operation("segment_prod", work=_size, second_order=False)
 def segment_prod(values, ids, n):
-    """Return y_n = Π values_e over a table of the rows of each segment, padded with 1."""
+    """Return the product of each segment, y_n = Π values_e.
+
+    The arguments are those of `segment_sum`. An empty segment gives 1. The rows of each segment are
+    collected in a table, which is padded with 1.
+    """
     one = np.ones((1, *values.shape[1:]), values.dtype)
     return np.prod(np.concatenate([values, one])[_table(ids, n)], axis=1)
 
 
 @operation("segment_softmax", work=_size, second_order=False)
 def segment_softmax(values, ids, n):
-    """Return the softmax within each segment, a_e = exp(values_e) / Σ_e' exp(values_e')."""
+    """Return the softmax within each segment, a_e = exp(values_e) / Σ_e' exp(values_e').
+
+    The sum is over the rows e' of the segment of e. If all of its values are -inf, a_e is 0. The
+    arguments are those of `segment_sum`, and the result has the shape of values.
+    """
     top = _extreme(values.data, ids, n, np.maximum)  # the maximum cancels, so it needs no gradient
     top = np.where(np.isneginf(top), 0, top)  # the segment contains only -inf
     e = np.exp(values - top[ids])

@@ -115,7 +115,10 @@ flip.defvjp(lambda g, y, x, axis=None: np.flip(g, axis))
 @implements(np.roll)
 @primitive
 def roll(x, shift, axis=None):
-    """Return x shifted by s positions, yᵢ = x₍ᵢ₋ₛ₎, with the end wrapped around to the start."""
+    """Return x shifted by s = `shift` positions, yᵢ = x₍ᵢ₋ₛ₎, where the end moves to the start.
+
+    If `axis` is None, all elements are shifted in reading order, and x keeps its shape.
+    """
     return np.roll(x, shift, axis)
 
 
@@ -164,7 +167,7 @@ def _slice(x, axis, start, stop):
 
 @implements(np.concatenate, np.concat)
 def concatenate(xs, axis=0, *, dtype=None):
-    """Concatenate arrays along `axis`. Each array receives its part of ȳ."""
+    """Concatenate arrays along `axis`, or flattened if it is None. Each receives its part of ȳ."""
     if axis is None:
         xs, axis = [np.ravel(x) for x in xs], 0
     y = _concatenate(*xs, axis=axis)
@@ -179,7 +182,7 @@ def stack(xs, axis=0, *, dtype=None):
 
 @implements(np.hstack)
 def hstack(xs, *, dtype=None):
-    """Concatenate vectors, or concatenate matrices along their columns."""
+    """Concatenate vectors along their only axis, and other arrays along the second axis."""
     xs = [atleast_1d(as_tensor(x)) for x in xs]
     return concatenate(xs, axis=0 if xs[0].ndim == 1 else 1, dtype=dtype)
 
@@ -192,7 +195,7 @@ def vstack(xs, *, dtype=None):
 
 @implements(np.column_stack)
 def column_stack(xs):
-    """Use vectors (or single numbers) as the columns of a matrix."""
+    """Concatenate vectors (or numbers) as the columns of a matrix. Matrices add their columns."""
     xs = [atleast_1d(as_tensor(x)) for x in xs]
     xs = [expand_dims(x, 1) if x.ndim == 1 else x for x in xs]
     return concatenate(xs, axis=1)
@@ -218,12 +221,16 @@ def atleast_2d(x):
 
 @implements(np.array_split)
 def array_split(x, indices_or_sections, axis=0):
-    """Return a list of n nearly equal pieces along `axis`, or pieces cut at given indices."""
+    """Return a list of pieces of x along `axis`.
+
+    indices_or_sections is the number of pieces, of which the first may be longer by 1, or a list of
+    the indices at which x is cut.
+    """
     length, n = x.shape[axis], indices_or_sections
     if not np.isscalar(n):
         cuts = list(n)  # pieces may be empty, and cuts may be beyond the end
     elif n < 1:
-        raise ValueError(f"split: the number of parts must be at least 1, got {n}")
+        raise ValueError(f"split: the number of pieces must be at least 1, got {n}")
     else:
         size, longer = divmod(length, int(n))  # the first pieces are longer by 1
         cuts = [k * size + min(k, longer) for k in range(1, int(n))]
@@ -232,25 +239,25 @@ def array_split(x, indices_or_sections, axis=0):
 
 @implements(np.split)
 def split(x, indices_or_sections, axis=0):
-    """Split like `array_split`, but into pieces of equal length, which must divide the axis."""
+    """Split x as `array_split` does. A number of pieces must divide the length of the axis."""
     n = indices_or_sections
     if np.isscalar(n) and n > 0 and x.shape[axis] % n:
         raise ValueError(
             f"split: axis {axis} has length {x.shape[axis]}, which is not a multiple of {n}. "
-            "Choose a number of parts that divides it"
+            "Choose a number of pieces that divides it, or use np.array_split"
         )
     return array_split(x, n, axis)
 
 
 @implements(np.hsplit)
 def hsplit(x, indices_or_sections):
-    """Split along the columns of a matrix, or along the only axis of a vector."""
+    """Split x along its second axis, or along the only axis of a vector, as `split` does."""
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 @implements(np.vsplit)
 def vsplit(x, indices_or_sections):
-    """Split along rows."""
+    """Split x along its first axis, as `split` does."""
     return split(x, indices_or_sections, 0)
 
 
@@ -260,7 +267,11 @@ def vsplit(x, indices_or_sections):
 @implements(np.repeat)
 @primitive
 def repeat(x, repeats, axis=None):
-    """Repeat each element `repeats` times, which is one number or a number for each element."""
+    """Return x with each of its elements or, if `axis` is not None, of its slices repeated.
+
+    `repeats` is the number of copies, or a list with a number for each element or slice. If `axis`
+    is None, the result has a single axis.
+    """
     return np.repeat(x, repeats, axis)
 
 
@@ -279,7 +290,10 @@ repeat.defvjp(_repeat_rule)
 
 @implements(np.tile)
 def tile(x, reps):
-    """Repeat all of x like a tile, `reps` times along each axis."""
+    """Return copies of all of x next to each other, as tiles are laid.
+
+    `reps` is the number of copies along each axis. A single number belongs to the last axis.
+    """
     reps = (reps,) if np.isscalar(reps) else tuple(reps)
     n = builtins.max(len(reps), x.ndim)
     reps, shape = (1,) * (n - len(reps)) + reps, (1,) * (n - x.ndim) + x.shape
@@ -304,11 +318,15 @@ _pad_constant.defvjp(
 
 @implements(np.pad)
 def pad(x, pad_width, mode="constant", constant_values=0):
-    """Pad x with a constant. pad_width is n, (before, after), or one pair for each axis."""
+    """Return x with a constant added at the ends of its axes.
+
+    pad_width is a number of added elements for all ends, a pair (before, after) for all axes, or a
+    list with a pair for each axis. Raises NotImplementedError for other modes than "constant".
+    """
     if mode != "constant" or not np.isscalar(constant_values):
         raise NotImplementedError(
-            "np.pad of Tensors: only mode='constant' with a single value is implemented, got "
-            f"mode={mode!r}"
+            "np.pad of Tensors: only mode='constant' with a single number as constant_values is "
+            f"implemented, got mode={mode!r}, constant_values={constant_values!r}"
         )
     widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2)).tolist()
     return _pad_constant(x, widths, constant_values)
@@ -319,19 +337,19 @@ def pad(x, pad_width, mode="constant", constant_values=0):
 
 @implements(np.tril)
 def tril(x, k=0):
-    """Return the lower triangle, with zeros above the k-th diagonal."""
+    """Return the lower triangles of the last two axes, with zeros above the k-th diagonal."""
     return where(np.tri(*x.shape[-2:], k=k, dtype=bool), x, 0)
 
 
 @implements(np.triu)
 def triu(x, k=0):
-    """Return the upper triangle, with zeros below the k-th diagonal."""
+    """Return the upper triangles of the last two axes, with zeros below the k-th diagonal."""
     return where(np.tri(*x.shape[-2:], k=k - 1, dtype=bool), 0, x)
 
 
 @implements(np.diagonal)
 def diagonal(x, offset=0, axis1=0, axis2=1):
-    """Return the elements x[i, i + offset] of the two axes, as the last axis."""
+    """Return the elements x[i, i + offset] of axis1 and axis2, as the last axis."""
     x = np.moveaxis(x, (axis1, axis2), (-2, -1))
     n, m = x.shape[-2:]
     i = np.arange(
@@ -354,7 +372,7 @@ def diag(x, k=0):
 
 @implements(np.rot90)
 def rot90(x, k=1):
-    """Rotate a matrix by k quarter turns to the left."""
+    """Rotate x by k quarter turns to the left (counter-clockwise), in its first two axes."""
     for _ in range(k % 4):
         x = flip(swapaxes(x, 0, 1), 0)
     return x
@@ -362,19 +380,19 @@ def rot90(x, k=1):
 
 @implements(np.fliplr)
 def fliplr(x):
-    """Reverse the columns of x."""
+    """Return x with its columns (the second axis) in reverse order."""
     return flip(x, 1)
 
 
 @implements(np.flipud)
 def flipud(x):
-    """Reverse the rows of x."""
+    """Return x with its rows (the first axis) in reverse order."""
     return flip(x, 0)
 
 
 @implements(np.diff)
 def diff(x, n=1, axis=-1):
-    """Return differences of neighbours, yᵢ = xᵢ₊₁ - xᵢ, taken n times."""
+    """Return the differences of neighbours along `axis`, yᵢ = xᵢ₊₁ - xᵢ, taken n times."""
     for _ in range(n):
         length = x.shape[axis]
         x = _slice(x, axis, 1, length) - _slice(x, axis, 0, length - 1)

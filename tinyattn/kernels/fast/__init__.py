@@ -1,7 +1,8 @@
 """The operations of kernels/ with vector instructions and threads.
 
 Each file says which loops it speeds up. `from tinyattn.kernels import fast` does not import these
-files. `fast.softmax`, for example, is imported on first use, and Numba with it.
+files. `fast.rowwise` with its function `softmax`, for example, is imported on first use, and Numba
+with it.
 """
 
 from importlib import import_module
