@@ -330,7 +330,7 @@ def test_wrong_input():
     with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
         GravNetConv(3, 3, 2, 4, 0)
     with pytest.raises(
-        TypeError, match="EdgeConv: expected a Graph, got ndarray. Make one of .* with Graph"
+        TypeError, match="EdgeConv: expected a Graph, got ndarray. Make one from .* with Graph"
     ):
         EdgeConv(nn.Linear(6, 3))(x, np.array([[0], [4]]))
 
