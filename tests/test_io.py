@@ -275,7 +275,7 @@ def test_a_checkpoint_for_something_else_changes_nothing(tmp_path):
     assert_equal(other.state_dict(), before)
     same, few, _ = fresh(lambda p: optim.SGD(list(p)[:1]))
     before = same.state_dict()
-    with pytest.raises(KeyError, match="has no place"):
+    with pytest.raises(KeyError, match="unexpected: "):
         load_checkpoint(tmp_path / "c", same, few)
     assert_equal(same.state_dict(), before)
 
@@ -364,11 +364,11 @@ def test_more_numbers_than_a_generator_has_are_refused(tmp_path, kind, place, nu
             {"param_groups.0.betas": np.array([0.9, 2.0])},
             "expected 0 <= betas < 1, got betas=2.0",
         ),
-        ({"state.0.t": np.array(-3)}, "t is -3, no number of steps"),
-        ({"state.0.m": np.ones((2, 2))}, r"m is float64 \(2, 2\) for a parameter \(5, 3\)"),
-        ({"state.0.m": None}, r"it has t, v, expected m, t, v"),
-        ({"state.0.more": np.ones((5, 3))}, "it has m, more, t, v"),
-        ({"state.99.m": np.ones((5, 3))}, "state.99.m has no place"),
+        ({"state.0.t": np.array(-3)}, "t is -3, but must be a number of steps"),
+        ({"state.0.m": np.ones((2, 2))}, r"m is float64 \(2, 2\), expected .* shape \(5, 3\)"),
+        ({"state.0.m": None}, "contains t, v, expected m, t, v"),
+        ({"state.0.more": np.ones((5, 3))}, "contains m, more, t, v"),
+        ({"state.99.m": np.ones((5, 3))}, "unexpected: state.99.m"),
     ],
 )
 def test_an_optimizer_takes_only_what_its_rule_keeps(change, message):

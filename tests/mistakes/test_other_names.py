@@ -383,7 +383,7 @@ def test_schedules_of_steps_and_of_a_function():
             schedule.step()
             b.step()
             other.step()
-    with pytest.raises(TypeError, match="lr_lambda must be a function of the step, got a float"):
+    with pytest.raises(TypeError, match="lr_lambda must be a function of the step, got float"):
         optim.LambdaLR(a, 0.9)
     with pytest.raises(ValueError, match="expected 0 < gamma, got gamma=-1"):
         optim.StepLR(a, 3, -1)

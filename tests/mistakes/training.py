@@ -42,7 +42,7 @@ MISTAKES = [
         r"\(5, 3\)",
     ),
     ("optim.clip_grad_norm(model, 1.0)", TypeError, r"model\.parameters\(\)"),
-    ("optim.SGD(p).load_state_dict({})", KeyError, "missing", "Nothing was changed"),
+    ("optim.SGD(p).load_state_dict({})", KeyError, "missing", "nothing was changed"),
     ("optim.SGD(p).load_state_dict([1])", TypeError, "state_dict"),
     ("optim.SGD(p).step(closure=None)", TypeError, "closure", r"call backward\(\) before step"),
     ("optim.CosineLR(optim.SGD(p), 5, last_epoch=3)", TypeError, "step_count"),
