@@ -119,8 +119,8 @@ def atomic_write(path, chunks):
     reads the file therefore gets the old file or the new one, but never a part of it.
 
     Args:
-        path     the file
-        chunks   pieces of bytes, which are written one after the other
+        path     path of the file
+        chunks   iterable of bytes, which are written one after the other
 
     Raises:
         OSError: `path` is not a regular file, its folder does not exist, or it cannot be written

@@ -48,7 +48,8 @@ class GCNConv(Module):
         add_self_loops   True: every node without an edge to itself gets one. False: the edges are
                          used as they are
         bias             False: no b is added
-        rng              seed or numpy.random.Generator for the initial values
+        rng              seed or numpy.random.Generator for the initial values, or None for the
+                         default generator
 
     Source: Kipf and Welling 2017, and slide N05.
     """
@@ -131,7 +132,8 @@ class GATConv(Module):
         add_self_loops   True: every node gets exactly one edge to itself. False: the edges are used
                          as they are
         bias             False: no b is added
-        rng              seed or numpy.random.Generator for the initial values and the dropout
+        rng              seed or numpy.random.Generator for the initial values and the dropout, or
+                         None for the default generator
 
     Source: Veličković et al. 2018 and slides K41, N05.
     """
@@ -213,8 +215,8 @@ class GraphNetBlock(Module):
         x'_i = φᵛ(Σ_{k → i} e'_k, x_i, u)      from the incoming edges
         u'   = φᵘ(Σ_k e'_k, Σ_i x'_i, u)       from all edges and nodes
 
-    Edge k runs from node src to node dst. Call the block with (x [N, F], graph, e [E, F'] = None,
-    u [G, F''] = None). It returns (x', e', u').
+    e_k are the features of edge k, which runs from node src to node dst. Call the block with (x [N,
+    F], graph, e [E, F'] = None, u [G, F''] = None). It returns (x', e', u').
 
     Args:
         edge_model     φᵉ, a module that is applied to the concatenation of its arguments in this

@@ -315,7 +315,8 @@ class GravNetConv(Module):
         sharpness              c >= 0. The authors' code and PyTorch Geometric use 10. The slide has
                                1/10, which is equivalent if s is multiplied by 10
         strict                 True: a cloud with fewer than k points raises ValueError
-        rng                    seed or numpy.random.Generator for the initial values
+        rng                    seed or numpy.random.Generator for the initial values, or None for
+                               the default generator
 
     Source: Qasim et al. 2019, arXiv:1902.07987, and slides K48-K50.
     """

@@ -125,6 +125,7 @@ class Graph:
 
     @property
     def num_edges(self):
+        """Return the number E of edges."""
         return len(self.src)
 
     @property
@@ -220,7 +221,7 @@ def _node_ids(name, ids):
 
 
 def batch(graphs):
-    """Join several graphs into one Graph, whose attribute batch tells the graph of each node.
+    """Join several graphs into one Graph, whose `batch` is the index of each node's graph.
 
     The features x, edge_attr and u are concatenated, so either all graphs or none of them must have
     them.

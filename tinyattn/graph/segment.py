@@ -59,7 +59,7 @@ def global_add_pool(x, batch, size=None):
 
     Args:
         x       features of the nodes [N, ...]
-        batch   index of each node's graph [N], as in `Graph.batch`, or None for a single graph
+        batch   index of each node's graph [N], whole numbers, or None for a single graph
         size    number of graphs, including graphs without nodes. None: count up to the last graph
                 that has a node. It is ignored if batch is None
 
@@ -78,7 +78,7 @@ def global_mean_pool(x, batch, size=None):
 
     Args:
         x       features of the nodes [N, ...]
-        batch   index of each node's graph [N], as in `Graph.batch`, or None for a single graph
+        batch   index of each node's graph [N], whole numbers, or None for a single graph
         size    number of graphs, including graphs without nodes. None: count up to the last graph
                 that has a node. It is ignored if batch is None
 
@@ -97,7 +97,7 @@ def global_max_pool(x, batch, size=None):
 
     Args:
         x       features of the nodes [N, ...]
-        batch   index of each node's graph [N], as in `Graph.batch`, or None for a single graph
+        batch   index of each node's graph [N], whole numbers, or None for a single graph
         size    number of graphs, including graphs without nodes. None: count up to the last graph
                 that has a node. It is ignored if batch is None
 

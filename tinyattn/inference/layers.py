@@ -52,7 +52,7 @@ class OneTokenEncoderLayer(Module):
         self.eps = epsilons(layer.norm1, layer.norm2)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """Return the output of the layer for x [B, T, D], by the kernel if T = 1 and it fits."""
+        """Return the output of the layer for x [B, T, D] and its mask, causal and cache."""
         heads = self.layer.self_attn
         if mask is not None or not is_one_token(x, heads.embed_dim, cache):
             return self.layer(x, mask, causal, cache)
@@ -126,7 +126,7 @@ class OneTokenLlamaBlock(OneTokenLlamaBlocks):
     """A compiled `nn.LlamaBlock`, for one new token of each text."""
 
     def forward(self, x, cache=None):
-        """Return the output for x [B, T, D]."""
+        """Return the output for x [B, T, D] and the cache of the block."""
         if cache is None or not is_one_token(x, self.width, cache):
             return self.layer(x, cache)
         return super().forward(x, [cache])
@@ -179,7 +179,10 @@ class FewTokensEncoderLayer(Module):
         self.eps = epsilons(layer.norm1, layer.norm2)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """Return the output of the layer for x [B, T, D], compiled for masks [B, 1, T] and None."""
+        """Return the output of the layer for x [B, T, D] and its mask, causal and cache.
+
+        The compiled call supports only masks [B, 1, T] and None, without causal and cache.
+        """
         heads = self.layer.self_attn
         if causal or cache is not None or not self._fits(x, heads.embed_dim, mask):
             return self.layer(x, mask, causal, cache)
@@ -234,7 +237,7 @@ def is_float32(array):
 def encoder_form(layer):
     """Return the module that runs an `nn.TransformerEncoderLayer`, and a note for the user.
 
-    If the layer cannot be compiled, the module is the layer itself, and the note tells the reason.
+    If `layer` cannot be compiled, the module is the layer itself, and the note tells the reason.
     """
     reason = unsupported_reason(
         layer,
@@ -292,7 +295,7 @@ MAPS = (
 
 
 def llama_form(layer):
-    """Return the module that runs an `nn.LlamaBlock`, and a note, as in `encoder_form`."""
+    """Return the module that runs `layer`, an `nn.LlamaBlock`, and a note (see `encoder_form`)."""
     arrays, reason = llama_arrays(layer)
     if reason is not None:
         return layer, f"module: {reason}"
@@ -300,7 +303,10 @@ def llama_form(layer):
 
 
 def llama_blocks_form(layer):
-    """Return the module that runs an `nn.LlamaBlocks`, and a note, or None if there is none."""
+    """Return the module that runs `layer`, an `nn.LlamaBlocks`, and a note, or None.
+
+    If it is None, the blocks cannot be run in one call, and each of them is compiled separately.
+    """
     quantized = list(layer)
     if not quantized or any(type(block) is not LlamaBlock for block in quantized):
         return None
@@ -324,8 +330,12 @@ def llama_sizes(block):
 def llama_arrays(layer):
     """Return the arrays of a block, and the reason why it cannot be compiled, or None.
 
-    The arrays are (weights of the norms, [(matrix, bytes of a quantized block or 0, bias)] for each
-    linear map).
+    Args:
+        layer   an `nn.LlamaBlock`
+
+    Returns:
+        ((weights of the norms, maps), reason), where maps contains (matrix, bytes of a quantized
+        block or 0, bias) for each linear map. The arrays can be used only if the reason is None
     """
     reason = unsupported_reason(
         layer,
@@ -367,7 +377,13 @@ def llama_arrays(layer):
 
 
 def block_rows(name, part, shape):
-    """Return (bytes of a quantized matrix, None), or (None, why a kernel cannot use them)."""
+    """Return (bytes of a quantized matrix, None), or (None, why a kernel cannot use them).
+
+    Args:
+        name    name of the part, for the reason
+        part    a `QuantizedLinear`
+        shape   shape that the kernel expects
+    """
     quantized = part.blocks
     if quantized.shape != shape or not quantized.raw.flags.c_contiguous:
         return None, f"its {name} is {quantized}, expected {shape} in one piece"
@@ -375,12 +391,12 @@ def block_rows(name, part, shape):
 
 
 def width_of(part):
-    """Return the number of output features of a linear map, whether it is quantized or not."""
+    """Return the number of output features of `part`, a `Linear` or `QuantizedLinear`."""
     return part.blocks.shape[0] if type(part) is QuantizedLinear else part.out_features
 
 
 def norm_form(layer):
-    """Return the module that runs an `nn.RMSNorm`, and a note, as in `encoder_form`."""
+    """Return the module that runs `layer`, an `nn.RMSNorm`, and a note (see `encoder_form`)."""
     reason = unsupported_reason(layer, {})
     if reason is None and (layer.weight is None or layer.weight.ndim != 1):
         reason = "its weight is not one number for each feature"
@@ -392,7 +408,7 @@ def norm_form(layer):
 
 
 def quantized_linear_form(layer):
-    """Return the module that runs a `QuantizedLinear`, and a note, as in `encoder_form`."""
+    """Return the module that runs `layer`, a `QuantizedLinear`, and a note (see `encoder_form`)."""
     raw, reason = layer.weight.data, unsupported_reason(layer, {})
     if reason is None and not (raw.flags.c_contiguous and raw.flags.writeable):
         reason = "its weight is not in one piece that can be written to"

@@ -20,10 +20,11 @@ class MultiheadAttention(Module):
         head_h = softmax(Q_h K_hᵀ / √d) V_h   on the features of head h
         out = [head_1, …, head_H] W_oᵀ + b_o
 
-    W_q, W_k and W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim]. If kdim or
-    vdim is given, W_q, W_k and W_v are q_proj_weight, k_proj_weight and v_proj_weight. Names,
-    layouts and initial values are the same as in torch.nn.MultiheadAttention, so its state_dict can
-    be loaded.
+    W_q, W_k and W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim], and b_q, b_k
+    and b_v those of in_proj_bias [3·embed_dim]. W_o and b_o belong to the linear layer out_proj. If
+    kdim or vdim is given, W_q, W_k and W_v are q_proj_weight, k_proj_weight and v_proj_weight.
+    Names, layouts and initial values are the same as in torch.nn.MultiheadAttention, so its
+    state_dict can be loaded.
 
     Args:
         embed_dim   number of features of the queries and of the output, a multiple of num_heads
@@ -32,7 +33,8 @@ class MultiheadAttention(Module):
         bias        False: the projections have no bias
         kdim        number of features of the input `k`, or None for embed_dim
         vdim        number of features of the input `v`, or None for embed_dim
-        rng         seed or numpy.random.Generator for the initial values and the dropout
+        rng         seed or numpy.random.Generator for the initial values and the dropout, or None
+                    for the default generator
 
     Raises:
         ValueError: num_heads does not divide embed_dim
@@ -90,8 +92,8 @@ class MultiheadAttention(Module):
                                    that all may attend to all. To hide padding, pass
                                    keep[:, None, :], where keep [B, S] is False for padding
             causal                 True: query t attends only to the keys s ≤ t
-            need_weights           False: return None instead of the weights. This is faster, also
-                                   because the weights are computed with impl="numpy"
+            need_weights           True: return the weights too, for which impl="auto" is always
+                                   "numpy". False: return None instead of them, which is faster
             average_attn_weights   False: return the weights of each head instead of their mean over
                                    the heads
             bias                   numbers added to the scores, in one of the shapes of the mask
@@ -198,12 +200,12 @@ class MultiheadAttention(Module):
         return list(zip(weights, biases, strict=True))
 
     def _split(self, x):
-        """[B, T, H·d] -> [B, H, T, d]"""
+        """Split the features among the heads, [B, T, H·d] → [B, H, T, d]."""
         d = self.embed_dim // self.num_heads
         return np.swapaxes(np.reshape(x, (*x.shape[:-1], self.num_heads, d)), -3, -2)
 
     def _join(self, y):
-        """[B, H, T, d] -> [B, T, H·d]"""
+        """Concatenate the features of the heads, [B, H, T, d] → [B, T, H·d]."""
         y = np.swapaxes(y, -3, -2)
         return np.reshape(y, (*y.shape[:-2], self.embed_dim))
 
@@ -266,7 +268,8 @@ class SelfAttention(MultiheadAttention):
         heads     number of heads, which divides d
         dropout   probability with which an attention weight becomes 0 in training
         bias      False: the projections have no bias
-        rng       seed or numpy.random.Generator for the initial values and the dropout
+        rng       seed or numpy.random.Generator for the initial values and the dropout, or None for
+                  the default generator
 
     Raises:
         ValueError: heads does not divide d
@@ -328,7 +331,8 @@ class CrossAttention(MultiheadAttention):
         d_context   number of features of the context, or None for d
         dropout     probability with which an attention weight becomes 0 in training
         bias        False: the projections have no bias
-        rng         seed or numpy.random.Generator for the initial values and the dropout
+        rng         seed or numpy.random.Generator for the initial values and the dropout, or None
+                    for the default generator
 
     Raises:
         ValueError: heads does not divide d

@@ -40,7 +40,7 @@ class KeyValueCache:
             length of the longest row, and shorter rows are padded at their end
 
         Raises:
-            ValueError: the number of sequences, heads or features is not the one of the cache
+            ValueError: the number of sequences, heads or features differs from that of the cache
             RuntimeError: k or v requires a gradient
         """
         k, v = _array_without_gradient(k), _array_without_gradient(v)
@@ -63,12 +63,12 @@ class KeyValueCache:
             d_v     number of features of a value, or None for d
 
         Returns:
-            (k, v, lengths [B] before the call), where k and v are the arrays of the cache. Write
-            the new keys of row b into k[b, :, n : n + T] with n = lengths[b], and the new values in
-            the same way into v
+            (k [B, H, room, d], v [B, H, room, d_v], lengths [B] before the call), where k and v are
+            the arrays of the cache. Write the new keys of row b into k[b, :, n : n + T] with
+            n = lengths[b], and the new values in the same way into v
 
         Raises:
-            ValueError: the number of sequences, heads or features is not the one of the cache
+            ValueError: the number of sequences, heads or features differs from that of the cache
         """
         (B, *H, T, d), d_v = shape, shape[-1] if d_v is None else d_v
         if self.k is not None and (*H, d, d_v) != self._sizes():

@@ -91,7 +91,8 @@ class Conv1d(_Convolution):
         groups         number of groups of channels, which are convolved separately. It must divide
                        in_channels and out_channels
         bias           False: there is no bias
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
         impl           "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
                        faster of "numpy" and "kernel")
 
@@ -121,7 +122,8 @@ class Conv2d(_Convolution):
         groups         number of groups of channels, which are convolved separately. It must divide
                        in_channels and out_channels
         bias           False: there is no bias
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
         impl           "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
                        faster of "numpy" and "kernel")
 

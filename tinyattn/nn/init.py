@@ -33,13 +33,13 @@ __all__ = [
 
 
 def uniform_(tensor, a=0.0, b=1.0, rng=None):
-    """Fill a tensor with independent numbers, uniform in [a, b].
+    """Fill a tensor with independent numbers, uniform between a and b.
 
     Args:
         tensor   tensor to fill, which is returned
-        a        smallest number
-        b        largest number
-        rng      seed or numpy.random.Generator
+        a        lower end of the interval
+        b        upper end of the interval
+        rng      seed or numpy.random.Generator, or None for the default generator
     """
     return _filled(tensor, generator(rng).uniform(a, b, tensor.shape))
 
@@ -51,7 +51,7 @@ def normal_(tensor, mean=0.0, std=1.0, rng=None):
         tensor   tensor to fill, which is returned
         mean     mean of the numbers
         std      standard deviation of the numbers
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
     """
     return _filled(tensor, generator(rng).normal(mean, std, tensor.shape))
 
@@ -68,7 +68,7 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
         std      standard deviation of the normal distribution
         a        smallest number
         b        largest number
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
         ValueError: a is not below b, or [a, b] is 5 or more standard deviations from the mean
@@ -125,7 +125,7 @@ def xavier_uniform_(tensor, gain=1.0, rng=None):
         tensor   weight [out, in, *window] to fill, which is returned. Fan-in is in, and fan-out is
                  out, each times the number of elements of the window (1 for a matrix)
         gain     factor for the nonlinearity, see `calculate_gain`
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
         ValueError: the tensor has fewer than two axes, or no elements
@@ -157,7 +157,7 @@ def xavier_normal_(tensor, gain=1.0, rng=None):
         tensor   weight [out, in, *window] to fill, which is returned. Fan-in is in, and fan-out is
                  out, each times the number of elements of the window (1 for a matrix)
         gain     factor for the nonlinearity, see `calculate_gain`
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
         ValueError: the tensor has fewer than two axes, or no elements
@@ -179,7 +179,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=
                        keeps the variance of gradients in the backward pass
         nonlinearity   name of the function after the layer, which determines the gain, see
                        `calculate_gain`
-        rng            seed or numpy.random.Generator
+        rng            seed or numpy.random.Generator, or None for the default generator
 
     Raises:
         ValueError: the mode or the nonlinearity is unknown, or the tensor has fewer than two axes
@@ -203,7 +203,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=N
                        keeps the variance of gradients in the backward pass
         nonlinearity   name of the function after the layer, which determines the gain, see
                        `calculate_gain`
-        rng            seed or numpy.random.Generator
+        rng            seed or numpy.random.Generator, or None for the default generator
 
     Raises:
         ValueError: the mode or the nonlinearity is unknown, or the tensor has fewer than two axes
@@ -225,7 +225,7 @@ def orthogonal_(tensor, gain=1.0, rng=None):
     Args:
         tensor   weight to fill, which is returned
         gain     factor for the nonlinearity, see `calculate_gain`
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
         ValueError: the tensor has fewer than two axes
@@ -277,7 +277,7 @@ def calculate_gain(nonlinearity, param=None):
 
 
 def _fans(tensor):
-    """(fan-in, fan-out)"""
+    """Return (fan-in, fan-out) of a weight [out, in, *window]."""
     if tensor.ndim < 2 or tensor.size == 0:
         raise ValueError(
             "nn.init: fan-in and fan-out need a weight [out, in, ...] with at least one element, "
@@ -304,7 +304,7 @@ def uniform_parameter(shape, bound, rng):
     Args:
         shape   shape of the parameter
         bound   largest absolute value
-        rng     seed or numpy.random.Generator
+        rng     seed or numpy.random.Generator, or None for the default generator
     """
     return _parameter(generator(rng).uniform(-bound, bound, shape))
 
@@ -314,7 +314,7 @@ def xavier_parameter(shape, rng):
 
     Args:
         shape   shape [..., m, n] of the parameter
-        rng     seed or numpy.random.Generator
+        rng     seed or numpy.random.Generator, or None for the default generator
     """
     return uniform_parameter(shape, xavier_bound(shape[-1], shape[-2]), rng)
 
@@ -325,7 +325,7 @@ def normal_parameter(shape, std, rng):
     Args:
         shape   shape of the parameter
         std     standard deviation
-        rng     seed or numpy.random.Generator
+        rng     seed or numpy.random.Generator, or None for the default generator
     """
     return _parameter(generator(rng).normal(0, std, shape))
 

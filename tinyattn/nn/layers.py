@@ -29,7 +29,8 @@ class Linear(Module):
         in_features    number of features of x
         out_features   number of features of y
         bias           False: no b is added, and the attribute `bias` is None
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
     """
 
     def __init__(self, in_features, out_features, bias=True, rng=None):
@@ -64,7 +65,8 @@ class Embedding(Module):
         embedding_dim    number of features of a vector
         padding_idx      id of padding, whose vector is initially zero and gets no gradient, or
                          None. A negative number counts from the end
-        rng              seed or numpy.random.Generator for the initial values
+        rng              seed or numpy.random.Generator for the initial values, or None for the
+                         default generator
 
     Raises:
         ValueError: padding_idx is not one of the ids
@@ -111,7 +113,8 @@ class MLP(Module):
         activation   class of the nonlinearity, or a function without arguments that returns a
                      module
         bias         False: the linear layers have no bias
-        rng          seed or numpy.random.Generator for the initial values
+        rng          seed or numpy.random.Generator for the initial values, or None for the default
+                     generator
 
     Raises:
         ValueError: there are fewer than two sizes

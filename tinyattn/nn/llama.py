@@ -32,7 +32,8 @@ class GroupedQueryAttention(Module):
         rotary         an `nn.RotaryEmbedding` of d features, which several layers may share, or
                        None for a new one
         bias           True: the projections have a bias
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
 
     Raises:
         ValueError: num_heads does not divide d_model, num_kv_heads does not divide num_heads, or d
@@ -107,7 +108,7 @@ class GroupedQueryAttention(Module):
         return self.o_proj(np.reshape(np.swapaxes(y, 1, 2), (B, T, -1)))
 
     def _split(self, x):
-        """[B, T, heads·d] -> [B, heads, T, d]"""
+        """Split the features among the heads, [B, T, heads·d] → [B, heads, T, d]."""
         return np.swapaxes(np.reshape(x, (*x.shape[:-1], -1, self.d)), 1, 2)
 
     def extra_repr(self):
@@ -123,7 +124,8 @@ class SwiGLU(Module):
         d_model    number of features of x and y
         d_hidden   number of hidden features, the number of rows of W_gate and W_up
         bias       True: the projections have a bias
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
     """
 
     def __init__(self, d_model, d_hidden, bias=False, rng=None):
@@ -157,7 +159,8 @@ class LlamaBlock(Module):
         rotary         an `nn.RotaryEmbedding` of d_model / num_heads features, which several layers
                        may share, or None for a new one
         eps            ε of the norms
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary=None, eps=1e-5, rng=None):

@@ -31,8 +31,9 @@ class MSELoss(_Loss):
     """
 
     def forward(self, input, target):
-        """Compute the loss. Shape: input and target [...] → one number, or [...]
-        with reduction="none".
+        """Compute the loss. Shape: input and target [...] → one number.
+
+        With reduction="none", the result is [...].
 
         Raises:
             ValueError: the shapes differ
@@ -48,8 +49,9 @@ class L1Loss(_Loss):
     """
 
     def forward(self, input, target):
-        """Compute the loss. Shape: input and target [...] → one number, or [...]
-        with reduction="none".
+        """Compute the loss. Shape: input and target [...] → one number.
+
+        With reduction="none", the result is [...].
 
         Raises:
             ValueError: the shapes differ
@@ -77,8 +79,9 @@ class HuberLoss(_Loss):
         self.delta = delta
 
     def forward(self, input, target):
-        """Compute the loss. Shape: input and target [...] → one number, or [...]
-        with reduction="none".
+        """Compute the loss. Shape: input and target [...] → one number.
+
+        With reduction="none", the result is [...].
 
         Raises:
             ValueError: the shapes differ
@@ -102,8 +105,9 @@ class BCELoss(_Loss):
         self.weight = _buffer(weight)
 
     def forward(self, input, target):
-        """Compute the loss. Shape: probabilities input and target [...] → one number, or [...]
-        with reduction="none".
+        """Compute the loss. Shape: probabilities input [...], target [...] → one number.
+
+        With reduction="none", the result is [...].
 
         Raises:
             ValueError: the shapes differ, an input or a target is not between 0 and 1, or a weight
@@ -168,8 +172,9 @@ class BCEWithLogitsLoss(_Loss):
         self.weight, self.pos_weight = _buffer(weight), _buffer(pos_weight)
 
     def forward(self, input, target):
-        """Compute the loss. Shape: scores input and target [...] → one number, or [...]
-        with reduction="none".
+        """Compute the loss. Shape: scores input [...], target [...] → one number.
+
+        With reduction="none", the result is [...].
 
         Raises:
             ValueError: the shapes differ, a target is not between 0 and 1, or a weight is negative

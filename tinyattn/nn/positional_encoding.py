@@ -45,7 +45,7 @@ class PositionalEncoding(Module):
         d_model   number of features
         max_len   number of positions t = 0, …, max_len - 1. Other positions are an error
         dropout   probability with which a number becomes 0 in training
-        rng       seed or numpy.random.Generator for the dropout
+        rng       seed or numpy.random.Generator for the dropout, or None for the default generator
     """
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
@@ -87,7 +87,8 @@ class LearnedPositionalEmbedding(Module):
         max_len   number of positions 0, …, max_len - 1. Other positions are an error
         d_model   number of features
         std       standard deviation of the initial values
-        rng       seed or numpy.random.Generator for the initial values
+        rng       seed or numpy.random.Generator for the initial values, or None for the default
+                  generator
 
     Source: Gehring et al. 2017. GPT and BERT use this encoding.
     """

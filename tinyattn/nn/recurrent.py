@@ -129,7 +129,8 @@ class RNNCell(_Cell):
         nonlinearity   "tanh", or "relu" for max(0, ...) instead of tanh
         impl           "sums" (loops, cannot be differentiated twice), "numpy" (array algebra) or
                        "auto" ("numpy")
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
 
     Raises:
         ValueError: the nonlinearity is neither "tanh" nor "relu"
@@ -164,7 +165,8 @@ class GRUCell(_Cell):
         bias          False: omit all biases b
         impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
                       faster of "numpy" and "kernel"). "sums" cannot be differentiated twice
-        rng           seed or numpy.random.Generator for the initial values
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
 
     Source: Cho et al. 2014 and slide H20. As in PyTorch, z here is 1 - z of the slide.
     """
@@ -188,7 +190,8 @@ class LSTMCell(_Cell):
         bias          False: omit all biases b
         impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
                       faster of "numpy" and "kernel"). "sums" cannot be differentiated twice
-        rng           seed or numpy.random.Generator for the initial values
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
 
     Source: Hochreiter, Schmidhuber 1997, Gers et al. 2000, and slides H20, KB04.
     """
@@ -344,7 +347,8 @@ class RNN(_Recurrent):
         bidirectional   True: a second network processes each sequence from its end to its beginning
         impl            "sums" (loops), "numpy" (can be differentiated more than once), "kernel"
                         (compiled) or "auto" (the faster of "numpy" and "kernel")
-        rng             seed or numpy.random.Generator for the initial values and the dropout
+        rng             seed or numpy.random.Generator for the initial values and the dropout, or
+                        None for the default generator
 
     Raises:
         ValueError: batch_first is not True, or dropout is not from 0 to 1
@@ -408,7 +412,8 @@ class GRU(_Recurrent):
         bidirectional   True: a second network processes each sequence from its end to its beginning
         impl            "sums" (loops), "numpy" (can be differentiated more than once), "kernel"
                         (compiled) or "auto" (the faster of "numpy" and "kernel")
-        rng             seed or numpy.random.Generator for the initial values and the dropout
+        rng             seed or numpy.random.Generator for the initial values and the dropout, or
+                        None for the default generator
 
     Raises:
         ValueError: batch_first is not True, or dropout is not from 0 to 1
@@ -444,7 +449,8 @@ class LSTM(_Recurrent):
         bidirectional   True: a second network processes each sequence from its end to its beginning
         impl            "sums" (loops), "numpy" (can be differentiated more than once), "kernel"
                         (compiled) or "auto" (the faster of "numpy" and "kernel")
-        rng             seed or numpy.random.Generator for the initial values and the dropout
+        rng             seed or numpy.random.Generator for the initial values and the dropout, or
+                        None for the default generator
 
     Raises:
         ValueError: batch_first is not True, or dropout is not from 0 to 1

@@ -136,7 +136,8 @@ class MAB(Module):
     Args:
         d       number of features
         heads   number of heads, which divides d
-        rng     seed or numpy.random.Generator for the initial values
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
 
     Source: Lee et al. 2019.
     """
@@ -173,7 +174,8 @@ class SAB(Module):
     Args:
         d       number of features
         heads   number of heads, which divides d
-        rng     seed or numpy.random.Generator for the initial values
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
     """
 
     def __init__(self, d, heads=1, rng=None):
@@ -204,7 +206,8 @@ class ISAB(Module):
         d       number of features
         heads   number of heads, which divides d
         m       number of inducing points, which are learned
-        rng     seed or numpy.random.Generator for the initial values
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
     """
 
     def __init__(self, d, heads=1, m=16, rng=None):
@@ -238,7 +241,8 @@ class PMA(Module):
         d       number of features
         heads   number of heads, which divides d
         k       number of seeds, and thus of vectors in the result
-        rng     seed or numpy.random.Generator for the initial values
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
     """
 
     def __init__(self, d, heads=1, k=1, rng=None):
@@ -274,7 +278,8 @@ class SetTransformer(Module):
         heads   number of heads, which divides d
         m       number of inducing points of each ISAB
         k       number of seeds of the PMA
-        rng     seed or numpy.random.Generator for the initial values
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
 
     Source: Lee et al. 2019 and slide S06.
     """
@@ -316,7 +321,8 @@ class ClassAttention(Module):
     Args:
         d       number of features of c and x
         heads   number of heads, which divides d
-        rng     seed or numpy.random.Generator for the initial values
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
 
     Source: Touvron et al. 2021 (CaiT), here without the layer scale, and slide H12.
     """

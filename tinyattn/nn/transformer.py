@@ -94,7 +94,8 @@ class TransformerEncoderLayer(_Layer):
         norm_first        True: x ← x + dropout(SelfAttention(norm(x))) and so on, instead of the
                           norm after the sum as in the paper
         bias              False: linear layers and norms have no bias
-        rng               seed or numpy.random.Generator for the initial values and the dropout
+        rng               seed or numpy.random.Generator for the initial values and the dropout, or
+                          None for the default generator
 
     Raises:
         ValueError: nhead does not divide d_model, or a string is not the name of an activation
@@ -145,7 +146,8 @@ class TransformerDecoderLayer(_Layer):
         norm_first        True: x ← x + dropout(SelfAttention(norm(x))) and so on, instead of the
                           norm after the sum as in the paper
         bias              False: linear layers and norms have no bias
-        rng               seed or numpy.random.Generator for the initial values and the dropout
+        rng               seed or numpy.random.Generator for the initial values and the dropout, or
+                          None for the default generator
 
     Raises:
         ValueError: nhead does not divide d_model, or a string is not the name of an activation
@@ -352,7 +354,8 @@ class Transformer(Module):
         layer_norm_eps       ε of the norms
         norm_first           True: the norm comes before each part instead of after the residual sum
         bias                 False: linear layers and norms have no bias
-        rng                  seed or numpy.random.Generator for the initial values and the dropout
+        rng                  seed or numpy.random.Generator for the initial values and the dropout,
+                             or None for the default generator
 
     Raises:
         ValueError: nhead does not divide d_model, or a string is not the name of an activation
