@@ -310,6 +310,9 @@ class History:
 
         Args:
             options   keyword arguments of `plot.loss_curve`
+
+        Returns:
+            the result of `plot.loss_curve`
         """
         from tinyattn import plot
 

@@ -229,7 +229,7 @@ def test_an_empty_segment_of_minima_is_plain_zero():
     ("call", "error", "message"),
     [
         (([1.0], [0.0], 1), TypeError, "ids must be integers, got float64"),
-        (([1.0, 2.0], [0], 1), ValueError, r"got ids \(1,\) for values \(2,\)"),
+        (([1.0, 2.0], [0], 1), ValueError, r"got ids of shape \(1,\) and values of shape \(2,\)"),
         (([1.0], [3], 3), ValueError, "expected ids from 0 to 2, got 3 to 3"),
         (([1.0], [-1], 3), ValueError, "expected ids from 0 to 2, got -1 to -1"),
         (([1.0], [0], -1), ValueError, "num_segments must be a whole number >= 0, got -1"),
@@ -436,12 +436,12 @@ def test_graphs_without_nodes_or_edges_have_a_result():
 def test_numbers_that_cannot_be_meant_are_refused():
     with pytest.raises(TypeError, match="src must be integers, got bool"):
         Graph([True], [False], 2)
-    with pytest.raises(ValueError, match=r"A\[0, 1\] is nan. Write 0 where there is no edge"):
+    with pytest.raises(ValueError, match=r"A\[0, 1\] is NaN. Write 0 where there is no edge"):
         graph.from_adjacency([[0, np.nan], [0, 0]])
     with pytest.raises(TypeError, match="A must be real numbers or bool, got <U1"):
         graph.from_adjacency([["a"]])
     g, x, layer = Graph([0], [1], 2), rng.normal(size=(2, 2)), graph.GCNConv(2, 3, False, rng=0)
-    with pytest.raises(ValueError, match="expected weights >= 0"):
+    with pytest.raises(ValueError, match="edge_weight >= 0, .* to node 1 add up to -1"):
         layer(x, g, np.array([-1.0]))
     with pytest.raises(ValueError, match="a weight for each of the 1 edges, got list"):
         layer(x, g, [1.0])

@@ -212,9 +212,9 @@ def test_fit_takes_a_loss_of_the_model():
         training.fit(m, F.cross_entropy, o, batch)
     with pytest.raises(TypeError, match=r"CrossEntropyLoss takes predictions and targets"):
         training.fit(m, nn.CrossEntropyLoss(), o, batch)
-    with pytest.raises(TypeError, match="loss must be a function of .* got a str"):
+    with pytest.raises(TypeError, match="loss must be a function of .* got str"):
         training.fit(m, "mse", o, batch)
-    with pytest.raises(TypeError, match="expected an optimizer, got a str"):
+    with pytest.raises(TypeError, match="expected an optimizer, got str"):
         training.fit(m, lambda m, x, y: F.cross_entropy(m(x), y), "adam", batch)
 
 

@@ -449,7 +449,7 @@ def test_flatten_refuses_axes_that_x_does_not_have(layer, shape):
         (lambda: nn.Embedding(3, 4, padding_idx=3), "-3 <= padding_idx < 3, .*got padding_idx=3"),
         (
             lambda: nn.GroupedQueryAttention(8, 2)(np.ones((5, 8), np.float32)),
-            r"x must be \[B, T, d_model\], got shape \(5, 8\)",
+            r"x must be \[B, T, 8\], got shape \(5, 8\)",
         ),
     ],
 )

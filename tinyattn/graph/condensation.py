@@ -242,8 +242,8 @@ def _check(beta, x, truth, property_loss, batch):
         raise ValueError(f"{name}: expected at least one point, got none")
     if np.isnan(values).any():
         raise ValueError(
-            f"{name}: expected beta between 0 and 1, got nan at point "
-            f"{np.flatnonzero(np.isnan(values))[0]} of {N}. Look for nan in the inputs, or in the "
+            f"{name}: expected beta between 0 and 1, got NaN at point "
+            f"{np.flatnonzero(np.isnan(values))[0]} of {N}. Look for NaN in the inputs, or in the "
             "weights after a training that diverged"
         )
     if not (values.min() >= 0 and values.max() <= 1):
@@ -293,7 +293,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
         object k
 
     Raises:
-        ValueError: shapes do not fit, t_d < 0, beta or x is nan or infinite, or batch does not
+        ValueError: shapes do not fit, t_d < 0, beta or x is NaN or infinite, or batch does not
             consist of whole numbers
 
     Source: Kieseler 2020 and slide K58.
@@ -318,16 +318,16 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
 
 
 def _finite(name, letter, values):
-    """Return the values of N points as floats, or raise ValueError for nan and infinity."""
+    """Return the values of N points as floats, or raise ValueError for NaN and infinity."""
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name}: expected {letter} to be real numbers, got {values.dtype}")
     values = values.astype(np.result_type(values.dtype, np.float32))  # 0 - 1 is 255 in uint8
     bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
     if len(bad):
         raise ValueError(
-            f"{name}: {letter} is nan or infinite in {len(bad)} of {len(values)} points, first in "
-            f"point {bad[0]}. Remove these points, or look for nan in the weights after a training "
-            "that diverged"
+            f"{name}: expected finite {letter}, got NaN or infinity at {len(bad)} of {len(values)} "
+            f"points, first at point {bad[0]}. Remove these points, or look for NaN in the weights "
+            "of the network after a training that diverged"
         )
     return values
 
@@ -339,9 +339,9 @@ class Matching(NamedTuple):
         pairs        the object that was found and the true object of each pair [M, 2], with their
                      numbers in `found` and `truth`, in descending order of the IoU
         iou          intersection over union of each pair [M]
-        efficiency   fraction of the true objects that are in a pair, or nan if there are no true
+        efficiency   fraction of the true objects that are in a pair, or NaN if there are no true
                      objects
-        purity       fraction of the objects found that are in a pair, or nan if no objects were
+        purity       fraction of the objects found that are in a pair, or NaN if no objects were
                      found
         event        event of each pair [M], with its number in `batch`, or 0 without `batch`
     """
@@ -376,7 +376,7 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
     Raises:
         TypeError: found or truth is the pair that `condense` returns instead of its first element
         ValueError: shapes do not fit, found, truth or batch does not consist of whole numbers, or a
-            weight is nan or infinite
+            weight is NaN or infinite
 
     Source: slide K59.
     """

@@ -80,9 +80,10 @@ class GCNConv(Module):
         graph, w = self._edges(graph, edge_weight, x.dtype)
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
         if np.any(to_array(d) < 0):
+            worst = int(np.argmin(to_array(d)))
             raise ValueError(
-                "GCNConv: expected weights >= 0, but the weights of the edges to one node have a "
-                "negative sum, which has no square root"
+                f"GCNConv: expected edge_weight >= 0, but the weights of the edges to node {worst} "
+                f"add up to {to_array(d)[worst]:.3g}, which has no square root"
             )
         empty = np.equal(d, 0)
         r = np.where(empty, 0, 1 / np.sqrt(np.where(empty, 1, d)))

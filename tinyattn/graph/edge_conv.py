@@ -77,7 +77,7 @@ def _split_product(linear, x):
     F = x.shape[1]
     if linear.in_features != 2 * F:
         raise ValueError(
-            f"EdgeConv: nn starts with {linear.in_features} features, but its input has 2 · {F} "
+            f"EdgeConv: nn accepts {linear.in_features} features, but its input has 2 · {F} "
             "features (the point and the difference to its neighbour)"
         )
     A, B = linear.weight[:, :F], linear.weight[:, F:]

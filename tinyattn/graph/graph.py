@@ -306,7 +306,7 @@ def from_adjacency(A):
         raise ValueError(f"from_adjacency: A must be square [N, N], got shape {A.shape}")
     if A.dtype.kind == "f" and np.isnan(A).any():
         dst, src = np.argwhere(np.isnan(A))[0]
-        raise ValueError(f"from_adjacency: A[{dst}, {src}] is nan. Write 0 where there is no edge")
+        raise ValueError(f"from_adjacency: A[{dst}, {src}] is NaN. Write 0 where there is no edge")
     dst, src = np.nonzero(A)
     values = A[dst, src]
     return Graph(src, dst, len(A), edge_attr=None if (values == 1).all() else values)

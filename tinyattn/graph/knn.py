@@ -220,7 +220,7 @@ def check_points(name, x, features=None):
         features   number of features, or None for any
 
     Raises:
-        ValueError: x has a different shape or no points, or contains nan or infinity
+        ValueError: x has a different shape or no points, or contains NaN or infinity
     """
     x = as_tensor(x)
     values = x.data
@@ -228,14 +228,16 @@ def check_points(name, x, features=None):
         wanted = "F" if features is None else features
         raise ValueError(f"{name}: x must be points [N, {wanted}], got shape {values.shape}")
     if len(values) == 0:
-        raise ValueError(f"{name}: x has no points (shape {values.shape}). Leave out empty events")
+        raise ValueError(
+            f"{name}: x has no points (shape {values.shape}). Leave out events without points"
+        )
     good = np.isfinite(values).all(axis=1)
     if not good.all():
         bad = np.flatnonzero(~good)
         more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise ValueError(
-            f"{name}: x is nan or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
-            f"{len(x)}. Remove those points, or look for weights that are too large or nan in an "
+            f"{name}: x is NaN or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
+            f"{len(x)}. Remove these points, or look for weights that are too large or NaN in an "
             "earlier layer"
         )
     return x
@@ -286,7 +288,7 @@ def _clouds(name, x, batch):
         raise ValueError(f"{name}: x must be float32 or float64, got {x.dtype}")
     low, high = float(x.min(initial=0)), float(x.max(initial=0))
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError(f"{name}: x has coordinates that are nan or infinite. Remove those points")
+        raise ValueError(f"{name}: x has coordinates that are NaN or infinite. Remove these points")
     largest = max(-low, high)
     if 4 * largest * largest * max(x.shape[1], 1) > float(np.finfo(x.dtype).max) / 4:
         raise ValueError(

@@ -229,8 +229,8 @@ def _check(name, values, ids, n):
         raise TypeError(f"{name}: ids must be integers, got {ids.dtype}")
     if values.ndim == 0 or ids.shape != values.shape[:1]:
         raise ValueError(
-            f"{name}: ids must be one id for each row of values, got ids {ids.shape} for values "
-            f"{values.shape}"
+            f"{name}: expected an id for each row of values, got ids of shape {ids.shape} and "
+            f"values of shape {values.shape}"
         )
     if not isinstance(n, int | np.integer) or n < 0:
         raise ValueError(f"{name}: num_segments must be a whole number >= 0, got {n!r}")

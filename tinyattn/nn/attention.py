@@ -243,13 +243,15 @@ class MultiheadAttention(Module):
         )
         if fits:
             return x
-        shapes = "[T, S], [B, T, S] and [B, H, T, S]"
+        batched = len(scores) == 4
+        shapes = "[T, S], [B, T, S] or [B, H, T, S]" if batched else "[T, S] or [H, T, S]"
         padding = (
             ". To hide padding with keep [B, S], pass keep[:, None, :]" if name == "mask" else ""
         )
         raise ValueError(
-            f"{type(self).__name__}: {name} must be one of {shapes} with [B, H, T, S] = {scores} "
-            f"(any axis may be 1), got {x.shape}{padding}"
+            f"{type(self).__name__}: {name} must be {shapes} with "
+            f"[{'B, ' if batched else ''}H, T, S] = {scores} (any axis may be 1), got shape "
+            f"{x.shape}{padding}"
         )
 
     def extra_repr(self):

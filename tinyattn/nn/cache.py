@@ -166,7 +166,8 @@ class KeyValueCache:
                     once
 
         Returns:
-            a copy of these rows, or the cache itself if it is empty or nothing would change
+            a new cache with a copy of these rows, or this cache itself if it is empty or nothing
+            would change
         """
         if self.k is None:
             return self

@@ -149,7 +149,11 @@ class ModuleDict(Module):
     def __setitem__(self, name, module):
         if not isinstance(name, str):
             raise TypeError(f"ModuleDict: names must be strings, got {name!r}")
-        if not name or "." in name:
+        if not name:
+            raise KeyError(
+                "ModuleDict: '' cannot be a name. Choose one with at least one character"
+            )
+        if "." in name:
             raise KeyError(
                 f"ModuleDict: {name!r} cannot be a name in a state dict, whose names are joined by "
                 "dots. Choose a name without dots"

@@ -20,10 +20,10 @@ class GroupedQueryAttention(Module):
         head_h = softmax(R Q_h (R K_g)ᵀ / √d) V_g,   g = ⌊h G / H⌋,   h = 0, …, H - 1
         out = [head_0, …, head_(H-1)] W_oᵀ
 
-    A head has d = d_model / H features, and R is the rotation by an `nn.RotaryEmbedding`.
-    num_kv_heads = num_heads gives ordinary attention, and 1 gives multi-query attention. The cache
-    of keys and values is smaller by the factor H/G. Parameter names are the same as in Llama in the
-    Transformers library.
+    A head has d = d_model / H features, R is the rotation by an `nn.RotaryEmbedding`, and the
+    matrices are the weights of q_proj, k_proj, v_proj and o_proj. num_kv_heads = num_heads gives
+    ordinary attention, and 1 gives multi-query attention. The cache of keys and values is smaller
+    by the factor H/G. Parameter names are the same as in Llama in the Transformers library.
 
     Args:
         d_model        number of features
@@ -82,7 +82,8 @@ class GroupedQueryAttention(Module):
         x = as_tensor(x)
         if x.ndim != 3:
             raise ValueError(
-                f"GroupedQueryAttention: x must be [B, T, d_model], got shape {x.shape}"
+                f"GroupedQueryAttention: x must be [B, T, {self.num_heads * self.d}], got shape "
+                f"{x.shape}"
             )
         B, T, _ = x.shape
         G, share = self.num_kv_heads, self.num_heads // self.num_kv_heads

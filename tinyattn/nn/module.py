@@ -218,7 +218,7 @@ class Module(torch_hints.ModuleTorchNames):
         if not hasattr(state, "items"):
             raise TypeError(
                 "load_state_dict: expected a dictionary of arrays, such as model.state_dict() or "
-                f"ta.load(path), got a {type(state).__name__}"
+                f"ta.load(path), got {type(state).__name__}"
             )
         own = dict(self._named_tensors(SAVED_KINDS))
         arrays = {n: _array(v) for n, v in state.items()}

@@ -326,9 +326,8 @@ class RNN(_Recurrent):
     returns y [B, T, H · directions] and the last state. With lengths [B], sequence b ends after
     lengths[b] steps. After the end of a sequence, y is 0. The last state is the state at the end of
     each sequence. The reverse direction starts at the end of the sequence, so its last state
-    belongs to the beginning. For each layer l, the parameters are weight_ih_l, weight_hh_l,
-    bias_ih_l and bias_hh_l ("weight_ih_l0" and so on, with the suffix "_reverse" for the reverse
-    direction).
+    belongs to the beginning. The parameters of layer 0 are weight_ih_l0, weight_hh_l0, bias_ih_l0
+    and bias_hh_l0. Those of the reverse direction end in "_reverse".
 
         rnn = nn.RNN(3, 16)
         y, h = rnn(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]

@@ -238,8 +238,8 @@ class Adam(Optimizer):
             group   dictionary with the options of the group
 
         Returns:
-            (lr / (1 - β₁ᵗ), β₁, β₂, ε, λ, √(1 - β₂ᵗ), keep), where θ is multiplied by keep before
-            the step
+            (lr / (1 - β₁ᵗ), β₁, β₂, ε, λ, √(1 - β₂ᵗ), keep) with the options (β₁, β₂) = betas,
+            ε = eps and λ = weight_decay. Before the step, the kernel multiplies θ by keep, here 1
         """
         beta1, beta2 = group["betas"]
         rate = group["lr"] / (1 - beta1**t)
@@ -316,8 +316,9 @@ class AdamW(Adam):
             group   dictionary with the options of the group
 
         Returns:
-            (lr / (1 - β₁ᵗ), β₁, β₂, ε, 0, √(1 - β₂ᵗ), 1 - lr · λ), where θ is multiplied by the
-            last number before the step
+            (lr / (1 - β₁ᵗ), β₁, β₂, ε, 0, √(1 - β₂ᵗ), keep) with the options (β₁, β₂) = betas,
+            ε = eps and λ = weight_decay. Before the step, the kernel multiplies θ by
+            keep = 1 - lr · λ
         """
         *numbers, decay, correct, _ = super().kernel_constants(t, group)
         return *numbers, 0, correct, 1 - group["lr"] * decay

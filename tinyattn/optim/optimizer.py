@@ -46,8 +46,8 @@ class Optimizer:
         for i, g in enumerate(groups):
             if not isinstance(g, dict) or "params" not in g:
                 raise TypeError(
-                    f"{type(self).__name__}: group {i} must be a dictionary with the key "
-                    '"params", like all groups. Write {"params": [...], "lr": ...}'
+                    f'{type(self).__name__}: group {i} must be a dictionary with the key "params". '
+                    'Write {"params": [...], "lr": ...}'
                 )
         own_name = f"{type(self).__name__}, params of a group"
         self.param_groups = [
@@ -76,12 +76,12 @@ class Optimizer:
         self.shapes = [p.shape for p in self._parameters()]
 
     def _check_eps(self, group):
-        """Raise TypeError if eps is 0 in the dtype of a parameter, because 0 / 0 would be nan."""
+        """Raise TypeError if eps is 0 in the dtype of a parameter, because 0 / 0 would be NaN."""
         for p in group["params"]:
             if p.dtype == np.float16 and group.get("eps") and np.float16(group["eps"]) == 0:
                 raise TypeError(
                     f"{type(self).__name__}: a parameter of shape {p.shape} is float16, in which "
-                    f"eps={group['eps']} is 0, so its first step would be nan. Train in float32 "
+                    f"eps={group['eps']} is 0, so its first step would be NaN. Train in float32 "
                     "with model.astype(np.float32), or choose eps >= 1e-4"
                 )
 
