@@ -237,6 +237,7 @@ class MultiheadAttention(Module):
         if x is None:
             return None
         x = x if isinstance(x, Tensor) else np.asarray(x)
+        given = x.shape
         x = np.expand_dims(x, -3) if x.ndim == len(scores) - 1 else x
         fits = 2 <= x.ndim <= len(scores) and all(
             n in (1, m) for n, m in zip(x.shape[::-1], scores[::-1], strict=False)
@@ -245,13 +246,12 @@ class MultiheadAttention(Module):
             return x
         batched = len(scores) == 4
         shapes = "[T, S], [B, T, S] or [B, H, T, S]" if batched else "[T, S] or [H, T, S]"
-        padding = (
-            ". To hide padding with keep [B, S], pass keep[:, None, :]" if name == "mask" else ""
-        )
+        keep = "keep [B, S], pass keep[:, None, :]" if batched else "keep [S], pass keep[None, :]"
+        padding = f". To hide padding with {keep}" if name == "mask" else ""
         raise ValueError(
             f"{type(self).__name__}: {name} must be {shapes} with "
             f"[{'B, ' if batched else ''}H, T, S] = {scores} (any axis may be 1), got shape "
-            f"{x.shape}{padding}"
+            f"{given}{padding}"
         )
 
     def extra_repr(self):

@@ -58,6 +58,11 @@ def _state(name, cell, state, shape, dtype):
     """Return the initial state as a tuple of Tensors of this shape, zeros for None."""
     if state is None:
         return tuple(Tensor(np.zeros(shape, dtype)) for _ in range(cell.states))
+    if cell.states == 1 and isinstance(state, tuple):
+        raise TypeError(
+            f"{name}: the state must be one array h, got a tuple of length {len(state)}. Only an "
+            "LSTM has a state (h, c)"
+        )
     parts = state if cell.states > 1 else (state,)
     if not isinstance(parts, tuple | list) or len(parts) != cell.states:
         raise TypeError(
@@ -102,7 +107,7 @@ class _Cell(Module):
 
         Raises:
             ValueError: x or the state has a different shape
-            TypeError: x is not floating point, or the state of an LSTM is not a pair (h, c)
+            TypeError: x is not floating point, or the state has a different form
         """
         name = type(self).__name__
         x = _check_float_input(name, x, ("B", "D"), self.input_size)
@@ -277,7 +282,7 @@ class _Recurrent(Module):
         Raises:
             ValueError: x, the state or lengths has a different shape, or a length is not from 0 to
                 T
-            TypeError: x is not floating point, or the state of an LSTM is not a pair (h, c)
+            TypeError: x is not floating point, or the state has a different form
         """
         name, places = type(self).__name__, self._places()
         x = _check_float_input(name, x, ("B", "T", "D"), self.input_size)
