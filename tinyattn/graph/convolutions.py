@@ -191,8 +191,8 @@ class GATConv(Module):
             graph   the `Graph` with these nodes
 
         Returns:
-            (graph with self-loops, a [E, H]), with the weight of each edge of this graph for each
-            head, without dropout
+            (graph, a [E, H]), where the graph includes the self-loops (if add_self_loops is True),
+            and a contains the weight of each of its E edges for each head, without dropout
         """
         return self._attend(x, graph)[1:]
 

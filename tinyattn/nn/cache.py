@@ -206,6 +206,9 @@ def reserve_in_all(caches, shape, dtype):
         the lengths [B] before the call, or None if a cache is not a `KeyValueCache`, or if the
         lengths, shapes or dtypes of the caches differ. If the result is None, no cache has been
         changed
+
+    Raises:
+        ValueError: the shape does not fit the caches
     """
     (B, G, _, d), first = shape, caches[0]
     S, shortest, k, v = first.longest, first.shortest, first.k, first.v

@@ -161,6 +161,9 @@ class _Pool(Module):
 class MaxPool1d(_Pool):
     """The maximum of each window of x [B, C, L], computed by `F.max_pool1d`.
 
+    The result is [B, C, L'] with L' = ⌊(L + 2 padding - kernel_size) / stride⌋ + 1. Equal maxima
+    share the gradient.
+
     Args:
         kernel_size   size of the window
         stride        distance between neighbouring windows, or None for kernel_size
@@ -175,6 +178,9 @@ class MaxPool1d(_Pool):
 class MaxPool2d(_Pool):
     """The maximum of each window of images x [B, C, H, W], computed by `F.max_pool2d`.
 
+    The result is [B, C, H', W'] with H' = ⌊(H + 2 padding - kernel_size) / stride⌋ + 1, and W' in
+    the same way. Equal maxima share the gradient.
+
     Args:
         kernel_size   size of the window, one number or a pair
         stride        distance between neighbouring windows, or None for kernel_size
@@ -188,6 +194,9 @@ class MaxPool2d(_Pool):
 
 class AvgPool2d(_Pool):
     """The mean of each window of images x [B, C, H, W], computed by `F.avg_pool2d`.
+
+    The result is [B, C, H', W'] with H' = ⌊(H + 2 padding - kernel_size) / stride⌋ + 1, and W' in
+    the same way.
 
     Args:
         kernel_size   size of the window, one number or a pair

@@ -122,8 +122,8 @@ def xavier_uniform_(tensor, gain=1.0, rng=None):
     """Fill a tensor with numbers uniform in ±gain √(6 / (fan-in + fan-out)).
 
     Args:
-        tensor   weight [out, in, *window] to fill, which is returned. Fan-in is in, and fan-out is
-                 out, each times the number of elements of the window (1 for a matrix)
+        tensor   weight [out, in, *window] to fill, which is returned. Fan-in is in · n, and fan-out
+                 is out · n, where n is the number of elements of the window (1 for a matrix)
         gain     factor for the nonlinearity, see `calculate_gain`
         rng      seed or numpy.random.Generator, or None for the default generator
 
@@ -154,8 +154,8 @@ def xavier_normal_(tensor, gain=1.0, rng=None):
     """Fill a tensor with normal numbers of standard deviation gain √(2 / (fan-in + fan-out)).
 
     Args:
-        tensor   weight [out, in, *window] to fill, which is returned. Fan-in is in, and fan-out is
-                 out, each times the number of elements of the window (1 for a matrix)
+        tensor   weight [out, in, *window] to fill, which is returned. Fan-in is in · n, and fan-out
+                 is out · n, where n is the number of elements of the window (1 for a matrix)
         gain     factor for the nonlinearity, see `calculate_gain`
         rng      seed or numpy.random.Generator, or None for the default generator
 
@@ -362,7 +362,7 @@ class SkipInit(np.random.Generator):
             size   shape of the result
 
         Returns:
-            a read-only array, all of whose elements share one NaN
+            a read-only array of NaN, which takes the memory of a single number
         """
         return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)
 
@@ -375,7 +375,7 @@ class SkipInit(np.random.Generator):
             size    shape of the result
 
         Returns:
-            a read-only array, all of whose elements share one NaN
+            a read-only array of NaN, which takes the memory of a single number
         """
         return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)
 

@@ -28,6 +28,9 @@ class MSELoss(_Loss):
 
     Args:
         reduction   "mean" or "sum" of the losses of all elements, or "none" for the loss of each
+
+    Raises:
+        ValueError: the reduction is unknown
     """
 
     def forward(self, input, target):
@@ -46,6 +49,9 @@ class L1Loss(_Loss):
 
     Args:
         reduction   "mean" or "sum" of the losses of all elements, or "none" for the loss of each
+
+    Raises:
+        ValueError: the reduction is unknown
     """
 
     def forward(self, input, target):
@@ -69,7 +75,7 @@ class HuberLoss(_Loss):
         delta       δ > 0, the error at which the line begins
 
     Raises:
-        ValueError: delta is not positive
+        ValueError: delta is not positive, or the reduction is unknown
     """
 
     def __init__(self, *, reduction="mean", delta=1.0):
@@ -98,6 +104,9 @@ class BCELoss(_Loss):
     Args:
         weight      factor >= 0 for each element, broadcast to the input, or None for 1
         reduction   "mean" or "sum" of the losses of all elements, or "none" for the loss of each
+
+    Raises:
+        ValueError: the reduction is unknown
     """
 
     def __init__(self, weight=None, *, reduction="mean"):
@@ -127,6 +136,9 @@ class CrossEntropyLoss(_Loss):
                           each
         label_smoothing   ε from 0 to 1, with which the one-hot target becomes
                           (1 - ε) target + ε / C
+
+    Raises:
+        ValueError: the reduction is unknown
     """
 
     def __init__(self, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
@@ -141,7 +153,8 @@ class CrossEntropyLoss(_Loss):
         classes, the target may be probabilities in the shape of the input.
 
         Raises:
-            ValueError: the shapes do not fit, or a weight is negative
+            ValueError: the shapes do not fit, a weight is negative, or label_smoothing is not from
+                0 to 1
             TypeError: the targets are not whole numbers
             IndexError: a class is outside of [0, C)
         """
@@ -165,6 +178,9 @@ class BCEWithLogitsLoss(_Loss):
         reduction    "mean" or "sum" of the losses of all elements, or "none" for the loss of each
         pos_weight   factor >= 0 for the term t ln σ(x) of the positive examples, broadcast to the
                      input, or None for 1
+
+    Raises:
+        ValueError: the reduction is unknown
     """
 
     def __init__(self, weight=None, *, reduction="mean", pos_weight=None):
