@@ -54,7 +54,7 @@ def roc_curve(scores, labels):
 
 
 def roc_auc(scores, labels):
-    """Return the area under the ROC curve (AUC) of ε_S over ε_B.
+    """Return the area under the ROC curve (AUC).
 
     It is the probability that a signal event has a larger score than a background event, where
     equal scores count half. Random scores give 0.5, and a perfect score gives 1.

@@ -54,11 +54,13 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
         L_β = 1/K Σ_k (1 - β_αk) + s_B 1/N_B Σ_i n_i β_i
         L_p = Σ_i L_i (1 - n_i) arctanh² β_i / Σ_i (1 - n_i) arctanh² β_i
 
-    N, K and N_B count the points, objects and noise points of an event. M_jk is 1 if point j
-    belongs to object k, and n_i is 1 if point i is noise, otherwise 0. Each point has a charge q_j
-    = arctanh² β_j + q_min, and α_k is the point of object k with the highest charge. It attracts
-    its own points with V̌_k(x) = |x - x_αk|² q_αk, and repels all others with V̂_k(x) = max(0, 1 -
-    |x - x_αk|) q_αk.
+        q_j = arctanh² β_j + q_min                the charge of point j
+        V̌_k(x) = |x - x_αk|² q_αk                 attracts the points of object k
+        V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk      repels all other points
+
+    N, K and N_B count the points, objects and noise points of an event. α_k is the point of object
+    k with the highest charge. M_jk is 1 if point j belongs to object k, and n_i is 1 if point i is
+    noise, otherwise they are 0.
 
     L_p is a weighted mean with the weights w(β) = arctanh² β, so it also gives β a gradient, which
     lowers β for a point that predicts worse than the mean:
@@ -354,12 +356,12 @@ class Matching(NamedTuple):
 
 
 def match(found, truth, threshold=0.5, weights=None, batch=None):
-    """Match the objects that were found with the true objects that have the same points.
+    """Match the objects that were found with the true objects, by the overlap of their points.
 
         IoU = Σ_{i in both} w_i / Σ_{i in either} w_i
 
-    The IoU is the intersection over union of two objects. The pair with the highest IoU is matched
-    first, and each object is matched at most once.
+    The IoU is the intersection over union of two objects, and w_i is the weight of point i. The
+    pair with the highest IoU is matched first, and each object is matched at most once.
 
     Args:
         found       index of the object to which each point was assigned [N] int, or a negative

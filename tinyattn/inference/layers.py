@@ -64,7 +64,11 @@ class OneTokenEncoderLayer(Module):
 class OneTokenLlamaBlocks(Module):
     """A compiled `nn.LlamaBlocks`, for one new token of each text and all blocks in one call.
 
-    The tables contain the addresses of the arrays of all blocks, which `arrays` keeps alive.
+    Args:
+        layer       the `nn.LlamaBlocks`, which is called if the compiled call is not possible
+        quantized   list of its blocks
+        arrays      list of the arrays of each block, the first result of `llama_arrays`. The kernel
+                    receives their addresses, and this list keeps them alive
     """
 
     runs = OneTokenEncoderLayer.runs

@@ -313,7 +313,7 @@ class SetTransformer(Module):
 class ClassAttention(Module):
     """A block that changes only the class token, which attends to itself and to x.
 
-            c ← c + Attention(norm [c, x]),   c ← c + FF(norm c)
+        c ← c + Attention(norm [c, x]),   c ← c + FF(norm c)
 
     Here [c, x] are 1 + N tokens. Each norm is an `nn.LayerNorm`, and FF is an `nn.MLP` with 4 d
     hidden features.

@@ -16,9 +16,9 @@ def clip_grad_norm(parameters, max_norm):
     """Scale all gradients by the same factor so that their norm ‖g‖₂ is at most max_norm.
 
     ‖g‖₂ is the root of the sum of the squares of all elements of all gradients. Gradients with a
-    smaller norm do not change. The norm is summed in float64, so that squares of large numbers do
-    not overflow. If the norm is not finite, you get a warning and the gradients do not change,
-    because an infinite gradient has no direction.
+    smaller norm do not change. Squares of large numbers cannot make the norm overflow. If the norm
+    is not finite, you get a warning and the gradients do not change, because an infinite gradient
+    has no direction.
 
     Args:
         parameters   a list of parameters, such as model.parameters(), or a single one. Parameters
