@@ -339,7 +339,7 @@ def from_networkx(G, x=None, edge_attr=None):
     if not G.is_directed():
         edges += [(b, a, data) for a, b, data in edges if a != b]
     src, dst = [number[a] for a, _, _ in edges], [number[b] for _, b, _ in edges]
-    x = _features("x", x, "x", "node", list(G.nodes(data=True)))
+    x = _features("x", x, "x", "node", [(node, G.nodes[node]) for node in G.nodes])
     e = _features("edge_attr", edge_attr, "weight", "edge", [((a, b), d) for a, b, d in edges])
     return Graph(src, dst, len(number), x=x, edge_attr=e)
 
