@@ -309,7 +309,7 @@ def llama_form(layer):
 def llama_blocks_form(layer):
     """Return the module that runs `layer`, an `nn.LlamaBlocks`, and a note, or None.
 
-    If it is None, the blocks cannot be run in one call, and each of them is compiled separately.
+    If the result is None, the blocks cannot be run in one call, and each is compiled separately.
     """
     quantized = list(layer)
     if not quantized or any(type(block) is not LlamaBlock for block in quantized):
