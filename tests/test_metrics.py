@@ -48,7 +48,7 @@ def test_like_scikit_learn(pairs):
     peer = pytest.importorskip("sklearn.metrics")
     scores, labels = (np.array(x) for x in zip(*pairs, strict=True))
     if labels.all() or not labels.any():
-        with pytest.raises(ValueError, match="both must occur"):
+        with pytest.raises(ValueError, match="must contain both"):
             metrics.roc_auc(scores, labels)
         return
     assert metrics.roc_auc(scores, labels) == pytest.approx(peer.roc_auc_score(labels, scores))
@@ -66,9 +66,10 @@ def test_like_scikit_learn(pairs):
     [
         (np.zeros((2, 2)), np.zeros((2, 2)), r"scores and labels must both be \[N\]"),
         (np.zeros(3), np.zeros(2), r"got \(3,\) and \(2,\)"),
-        (np.array([np.nan, 1]), np.array([0, 1]), "scores must be finite"),
-        (np.zeros(2), np.array([-1, 1]), "labels must be 0"),
-        (np.zeros(0), np.zeros(0), "both must occur"),
+        (np.array([1, np.nan]), np.array([0, 1]), "scores must be finite, got nan for event 1"),
+        (np.zeros(2), np.array([-1, 1]), r"labels must be 0 .* or 1 .*, got -1$"),
+        (np.zeros(2), np.array([1, 1]), "must contain both 0 .* and 1 .*, got only 1$"),
+        (np.zeros(0), np.zeros(0), "must contain both .*, got no events"),
     ],
 )
 def test_wrong_input(scores, labels, says):

@@ -250,12 +250,34 @@ def test_options_given_as_whole_numbers_resume_as_saved():
 
 def test_a_state_for_fewer_parameters_is_refused():
     saved = optim.Adam([parameter()]).state_dict()
-    with pytest.raises(KeyError, match="1 parameters there, 2 here"):
+    with pytest.raises(KeyError, match=r"has 1 parameter\(s\) in the saved state, but 2 here"):
         optim.Adam([parameter(), parameter()]).load_state_dict(saved)
-    with pytest.raises(KeyError, match="is missing"):
+    with pytest.raises(KeyError, match="missing: "):
         optim.Adam([parameter()]).load_state_dict({})
-    with pytest.raises(KeyError, match="x has no place"):
+    with pytest.raises(KeyError, match="unexpected: .*x"):
         optim.Adam([parameter()]).load_state_dict(saved | {"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ([{"lr": 1.0}], 'SGD: group 0 must be a dictionary with the key "params"'),
+        ([{"params": [parameter()]}, parameter()], "SGD: group 1 must be a dictionary"),
+        ([{"params": parameter()}], "SGD, params of a group: expected a list of Tensors, got one"),
+    ],
+)
+def test_a_wrong_group_is_named(params, message):
+    with pytest.raises(TypeError, match=message):
+        optim.SGD(params)
+
+
+def test_a_class_without_a_rule_says_what_is_missing():
+    p = parameter()
+    p.grad = np.ones(p.shape, p.dtype)
+    with pytest.raises(NotImplementedError, match=r"Optimizer has no update\(self, theta, g, "):
+        optim.Optimizer([p], lr=1.0).step()
+    with pytest.raises(NotImplementedError, match=r"Schedule has no factor\(self, step\)"):
+        optim.Schedule(optim.SGD([p]))
 
 
 def test_one_tensor_can_be_clipped():

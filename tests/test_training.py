@@ -333,7 +333,7 @@ def test_the_line_moves_on_a_screen(capsys, monkeypatch):
         (
             lambda: fit_line(train=iter([examples()])),
             ValueError,
-            "no batch in epoch 2, because a generator is used up",
+            "no batch in epoch 2. It is empty, or a generator that is used up",
         ),
         (lambda: fit_line(train=[]), ValueError, "no batch in epoch 1"),
         (lambda: fit_line(train=3), TypeError, "must be arrays .* or batches, got int"),
@@ -344,6 +344,23 @@ def test_the_line_moves_on_a_screen(capsys, monkeypatch):
             r"the loss is (nan|inf) in step \d+ \(epoch \d+\)",
         ),
         (lambda: training.evaluate(Line(), squares, []), ValueError, "held_out gave no batch"),
+        (lambda: training.evaluate(Line(), squares, 3), TypeError, "^evaluate: held_out must be"),
+        (lambda: fit_line(valid=3), TypeError, "^fit: valid must be arrays .*, got int"),
+        (
+            lambda: fit_line(valid=iter([examples()])),
+            ValueError,
+            "^fit: valid gave no batch after epoch 2. It is empty, or a generator",
+        ),
+        (
+            lambda: training.fit_steps(Line(), lambda m: 1.0, 2),
+            TypeError,
+            r"^fit_steps: loss\(model\) must return a Tensor with a single number, got float",
+        ),
+        (
+            lambda: training.fit_steps(Line(), lambda m: squares(m, *examples()) * np.inf, 2),
+            FloatingPointError,
+            r"^fit_steps: the loss is inf in step 1\. Look .* too large \(lower it\), a log",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow encountered")

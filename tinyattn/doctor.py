@@ -49,7 +49,7 @@ TESTED = {"python": ("3.11", "3.14"), "numpy": ("2.2", "2.5"), "numba": ("0.62",
 
 
 def examine():
-    """Print the report, and return 1 if a part that the course needs is missing."""
+    """Print the report, and return 1 if a part that the course needs is missing, otherwise 0."""
     version = platform.python_version()
     print(f"python      {version} at {sys.executable}{_remark('python', version)}")
     print(f"system      {platform.system()} {platform.machine()}, {_processors()}")
@@ -79,9 +79,7 @@ def _print_group(extra):
 
 
 def _wanted(extra):
-    """Return whether the extra is useful here, since an installed package has no tests or
-    lectures.
-    """
+    """Return whether the extra is useful here. An installed package has no tests or lectures."""
     try:
         return extra not in CHECKOUT_ONLY or find_root() != SHIPPED
     except CourseError:
@@ -183,7 +181,7 @@ def _kernels():
 
 
 def processor_name():
-    """Return the manufacturer's name of the processor, if the system reports it."""
+    """Return the manufacturer's name of the processor, or its architecture if it has no name."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

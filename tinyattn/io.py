@@ -54,8 +54,8 @@ def save(path, tensors, metadata=None):
 
     The file is first written under a temporary name in the same folder and then renamed in one
     step, so a crash or a full disk leaves an existing file unchanged. The new file keeps the
-    permissions of the old one, and a symbolic link remains a link. To save the
-    state of a training, use `save_checkpoint`.
+    permissions of the old one, and a symbolic link remains a link. To save the state of a training,
+    use `save_checkpoint`.
 
     Args:
         path       path of the file, where a leading ~ means your home folder
@@ -63,15 +63,15 @@ def save(path, tensors, metadata=None):
         metadata   a dictionary {string: string} that is stored with the arrays, or None
 
     Raises:
-        TypeError: an entry cannot be stored
-        OSError: `path` is not a regular file, or cannot be written
+        TypeError: a name is not a string, or the dtype of an entry cannot be stored
+        OSError: `path` is not a regular file, its folder does not exist, or it cannot be written
     """
     kept = [tensors, *tensors.values()] if isinstance(tensors, dict) else [tensors]
     nested = any(isinstance(x, dict) or hasattr(x, "state_dict") for x in kept[1:])
     if nested or hasattr(tensors, "param_groups"):
         raise TypeError(
-            "save: the values of the dictionary are arrays. To save a model and its optimizer, "
-            "write tinyattn.io.save_checkpoint(path, model, optimizer), and to continue "
+            "save: the values of the dictionary must be arrays. To save a model and its optimizer, "
+            "write tinyattn.io.save_checkpoint(path, model, optimizer), and to continue, "
             "tinyattn.io.load_checkpoint(path, model, optimizer)"
         )
     if not isinstance(path, str | os.PathLike) or not hasattr(tensors, "items"):
@@ -84,7 +84,12 @@ def save(path, tensors, metadata=None):
         if not isinstance(name, str):
             raise TypeError(f"save: names must be strings, got {name!r}")
         array = np.asarray(value.data if isinstance(value, Tensor) else value)
-        if array.dtype.newbyteorder("<") not in NAMES or name == "__metadata__":
+        if name == "__metadata__":
+            raise TypeError(
+                "save: '__metadata__' cannot be the name of an array, because the format uses it. "
+                "Choose another name, or pass strings as metadata="
+            )
+        if array.dtype.newbyteorder("<") not in NAMES:
             raise TypeError(
                 f"save: {name!r} has the dtype {array.dtype}, which must be one of "
                 f"{', '.join(str(d) for d in NAMES)}"
@@ -114,11 +119,11 @@ def atomic_write(path, chunks):
     reads the file therefore gets the old file or the new one, but never a part of it.
 
     Args:
-        path     the file
-        chunks   pieces of bytes, which are written one after the other
+        path     path of the file
+        chunks   iterable of bytes, which are written one after the other
 
     Raises:
-        OSError: `path` is not a regular file, or cannot be written
+        OSError: `path` is not a regular file, its folder does not exist, or it cannot be written
     """
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
@@ -167,23 +172,27 @@ def _mode(path):
 
 @torch_hints.with_torch_hints
 def load(path):
-    """Return the arrays of a safetensors file as {name: array}.
+    """Return the arrays of a safetensors file.
 
     Numbers in bfloat16 are returned as float32, which holds them exactly.
 
     Args:
         path   path of the file, where a leading ~ means your home folder
 
+    Returns:
+        {name: array}, in the order of the file's header
+
     Raises:
-        ValueError: the file is broken
-        OSError: the file cannot be read
+        TypeError: path is not a path
+        ValueError: the file is broken or has a different format
+        OSError: the file does not exist or cannot be read
     """
     return _read(path)[0]
 
 
 def _read(path):
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"load: path must be the path of a file, got a {type(path).__name__}")
+        raise TypeError(f"load: path must be the path of a file, got {type(path).__name__}")
     path = Path(path).expanduser()
     try:
         content = path.read_bytes()
@@ -193,7 +202,7 @@ def _read(path):
     body = memoryview(content)[8 + int.from_bytes(content[:8], "little") :]
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        _broken(path, "its metadata are not strings")
+        _broken(path, "its metadata is not a table of strings")
     arrays, end = {}, 0
     by_place = sorted(header, key=lambda n: _place(path, n, header[n]))
     for name in by_place:
@@ -202,8 +211,8 @@ def _read(path):
         if start != end or stop > len(body):
             _broken(
                 path,
-                f"the bytes of {_short(name)} are at {start}-{stop}, expected from "
-                f"{end} on, within {len(body)}",
+                f"the bytes of {_short(name)} are from {start} to {stop}, but must begin at {end} "
+                f"and end within {len(body)}",
             )
         end = stop
         arrays[name] = _array(path, name, entry, body[start:stop])
@@ -244,7 +253,10 @@ def _header(path, content):
         with suppress(UnicodeDecodeError):
             if content[:1000].decode("ascii").replace("\n", "").replace("\t", "").isprintable():
                 _broken(path, "it is a text file: read it with np.loadtxt, json or open")
-        _broken(path, f"it says that its header has {size} bytes, but it has {len(content)} in all")
+        _broken(
+            path,
+            f"its first 8 bytes announce a header of {size} bytes, but the file has {len(content)}",
+        )
     try:
         header = _json(content[8 : 8 + size])
     except (ValueError, RecursionError) as error:
@@ -308,7 +320,7 @@ def _short(value):
 
 
 def _broken(path, why):
-    raise ValueError(f"load: {path} is not a whole safetensors file: {why}")
+    raise ValueError(f"load: {path} is not a complete safetensors file: {why}")
 
 
 # ---------------------------------------------------------------- checkpoints
@@ -325,15 +337,15 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
     the class and sizes of the module.
 
     Args:
-        path        the file
+        path        path of the file, where a leading ~ means your home folder
         module      the module
         optimizer   its optimizer
         step        number of the current step, which `load_checkpoint` returns
-        rng         your numpy.random.Generator, or None
+        rng         your own numpy.random.Generator, whose state is saved too, or None
 
     Raises:
         TypeError: `module` is not a module, or `optimizer` is not an optimizer
-        OSError: `path` is not a regular file, or cannot be written
+        OSError: `path` is not a regular file, its folder does not exist, or it cannot be written
     """
     _check_order("save_checkpoint", module, optimizer)
     tensors = {f"module.{k}": v for k, v in module.state_dict().items()}
@@ -362,15 +374,19 @@ def load_checkpoint(path, module, optimizer, rng=None):
     If the file does not fit the module or the optimizer, nothing is changed.
 
     Args:
-        path        the file
+        path        path of the file, where a leading ~ means your home folder
         module      a module of the same class and sizes as the saved one
         optimizer   an optimizer of this module, of the same class as the saved one
-        rng         your numpy.random.Generator, which gets its saved state, or None
+        rng         your own numpy.random.Generator, which is set to its saved state, or None
+
+    Returns:
+        the number of the step that was saved
 
     Raises:
-        ValueError: the file is broken or not a checkpoint
+        ValueError: the file is broken or not a checkpoint, or contains no state for `rng`
         KeyError: the file was saved for a different module or optimizer
         TypeError: `module` is not a module, or `optimizer` is not an optimizer
+        OSError: the file does not exist or cannot be read
     """
     _check_order("load_checkpoint", module, optimizer)
     tensors, metadata = _read(path)
@@ -401,9 +417,7 @@ def load_checkpoint(path, module, optimizer, rng=None):
 
 
 def _generators(module, rng):
-    """Return {name in the file: generator} for the default generator, the layers' and the
-    user's.
-    """
+    """Return {name in the file: generator} for the default, the layers' and the user's ones."""
     found = {"default_rng": generator()}
     for name, layer in getattr(module, "named_modules", list)():
         for key, value in vars(layer).items():
@@ -427,7 +441,8 @@ def _state(path, metadata, name, rng):
     """Return the saved state of the generator of this name, tested on a copy of `rng`."""
     if name not in metadata:
         raise ValueError(
-            f"load_checkpoint: {path} was saved without the state of a generator. Leave rng= out"
+            f"load_checkpoint: {path} was saved without rng=, so it contains no state for your "
+            "generator. Leave out rng= here too"
         )
     kind, trial = rng.bit_generator.state["bit_generator"], copy.deepcopy(rng.bit_generator)
     try:

@@ -1,7 +1,7 @@
-"""Metrics for two-class scores: the ROC curve, the area under this curve, background rejection.
+"""Metrics for scores of two classes: the ROC curve, the area under it, background rejection.
 
 scores [N] are larger where the signal is more likely, and labels [N] are 1 (signal) or 0
-(background).
+(background). An event passes a threshold if its score is at least as large.
 """
 
 import sys
@@ -17,7 +17,8 @@ class Rejection(NamedTuple):
     """The background rejection 1/ε_B with its statistical error.
 
     Attributes:
-        value    1/ε_B
+        value    1/ε_B, where ε_B is the fraction of the background events that passed. It is
+                 infinite if no event passed
         error    standard error of 1/ε_B
         passed   number of background events that passed
     """
@@ -28,13 +29,21 @@ class Rejection(NamedTuple):
 
 
 def roc_curve(scores, labels):
-    """Return the efficiencies (ε_S, ε_B) for every threshold, from (0, 0) to (1, 1), each [T].
+    """Return the efficiencies of signal and background for every threshold.
 
-    Events with equal scores pass the same thresholds, so they form one step of the curve.
+    An efficiency is the fraction of the events whose score reaches the threshold. Events with equal
+    scores pass the same thresholds, so they form one step of the curve.
 
     Args:
         scores   score of each event [N], larger where signal is more likely
-        labels   1 for signal, 0 for background [N]
+        labels   class of each event [N], 1 for signal and 0 for background
+
+    Returns:
+        (ε_S [T], ε_B [T]), arrays that grow from 0 to 1 as the threshold is lowered
+
+    Raises:
+        ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class
+            has no events
     """
     scores, signal = _check_scores_and_labels("roc_curve", scores, labels)
     order = np.argsort(-scores, kind="stable")
@@ -45,32 +54,42 @@ def roc_curve(scores, labels):
 
 
 def roc_auc(scores, labels):
-    """Return the area under the ROC curve, the probability that signal scores above background.
+    """Return the area under the ROC curve (AUC).
 
-    Pairs with equal scores count half. Random scores give 0.5, and a perfect score gives 1.
+    It is the probability that a signal event has a larger score than a background event, where
+    equal scores count half. Random scores give 0.5, and a perfect score gives 1.
 
     Args:
         scores   score of each event [N], larger where signal is more likely
-        labels   1 for signal, 0 for background [N]
+        labels   class of each event [N], 1 for signal and 0 for background
+
+    Raises:
+        ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class
+            has no events
     """
     signal, background = roc_curve(scores, labels)
     return float(np.sum(np.diff(background) * (signal[1:] + signal[:-1]) / 2))
 
 
 def background_rejection(scores, labels, efficiency):
-    """Return 1/ε_B at the threshold that lets at least a fraction of the signal pass.
+    """Return 1/ε_B at the highest threshold that a given fraction of the signal passes.
 
-    If n of B background events pass, 1/ε_B is B/n, and its standard error is B/n · √((1 - n/B) /
-    n), which follows from the binomial distribution. For n = 0, both are infinite, because there
-    are too few background events.
+    ε_B is the fraction of the background events that pass this threshold. If n of B background
+    events pass, 1/ε_B is B/n, and its standard error is B/n · √((1 - n/B) / n), which follows from
+    the binomial distribution. For n = 0, both are infinite, because there are too few background
+    events.
 
     Args:
         scores       score of each event [N], larger where signal is more likely
-        labels       1 for signal, 0 for background [N]
-        efficiency   ε_S, the fraction of the signal that passes, between 0 and 1
+        labels       class of each event [N], 1 for signal and 0 for background
+        efficiency   ε_S, the smallest fraction of the signal that passes, 0 < ε_S <= 1
 
     Returns:
-        a `Rejection`
+        a `Rejection`, a named tuple (value, error, passed)
+
+    Raises:
+        ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, a class
+            has no events, or the efficiency is outside of its range
 
     Source: slide K28.
     """
@@ -85,15 +104,22 @@ def background_rejection(scores, labels, efficiency):
 
 
 def rejection(passed, total):
-    """Return the `Rejection` for counts, which may be sums over several folds.
+    """Return the background rejection for counts, which may be sums over several folds.
 
     Args:
         passed   number of background events that passed
         total    number of background events
+
+    Returns:
+        a `Rejection`, a named tuple (value, error, passed)
+
+    Raises:
+        ValueError: passed is not from 0 to total, or total is 0
     """
     if not 0 <= passed <= total or total == 0:
         raise ValueError(
-            f"rejection: expected 0 <= passed <= total, got passed={passed}, total={total}"
+            f"rejection: expected 0 <= passed <= total and total > 0, got passed={passed}, "
+            f"total={total}"
         )
     if passed == 0:
         return Rejection(np.inf, np.inf, 0)
@@ -108,10 +134,20 @@ def _check_scores_and_labels(name, scores, labels):
             f"{name}: scores and labels must both be [N], got {scores.shape} and {labels.shape}"
         )
     if not np.isfinite(scores).all():
-        raise ValueError(f"{name}: scores must be finite, got nan or infinite ones")
-    if not np.isin(labels, (0, 1)).all() or not 0 < labels.sum() < len(labels):
+        bad = np.flatnonzero(~np.isfinite(scores))
         raise ValueError(
-            f"{name}: labels must be 0 (background) and 1 (signal), and both must occur"
+            f"{name}: scores must be finite, got {scores[bad[0]]} for event {bad[0]} (the first of "
+            f"{len(bad)}). Look for NaN in the output of the model"
+        )
+    wrong = ~np.isin(labels, (0, 1))
+    if wrong.any():
+        raise ValueError(
+            f"{name}: labels must be 0 (background) or 1 (signal), got {labels[wrong][0]}"
+        )
+    if not 0 < labels.sum() < len(labels):
+        found = f"only {int(labels[0])}" if len(labels) else "no events"
+        raise ValueError(
+            f"{name}: labels must contain both 0 (background) and 1 (signal), got {found}"
         )
     # -scores of unsigned integers would wrap around
     scores = scores if scores.dtype.kind == "f" else scores.astype(np.float64)

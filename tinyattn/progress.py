@@ -10,11 +10,18 @@ REDRAW = 0.1  # seconds between two updates of the line
 
 @contextmanager
 def moving_line(quiet, final, marks=()):
-    """Return a function that replaces the displayed text. At the end, `final()` remains.
+    """Show a line of text that is replaced during a block, and a final text after the block.
 
-    The final text contains no timings, so a notebook that runs again has the same output. `marks`
-    are the names of additional, empty representations of the line in a notebook, by which it can be
-    found.
+        with moving_line(False, lambda: "done") as show:
+            show("step 1")
+
+    Let the final text contain no timings, so that a notebook that runs again has the same output.
+
+    Args:
+        quiet   True: show nothing
+        final   function without arguments that returns the final text
+        marks   names of additional, empty representations of the line in a notebook, by which the
+                line can be found
     """
     write, last = _notebook_line(marks) or _terminal_line(), -math.inf
 
@@ -69,13 +76,13 @@ MIME = "application/x-tinyattn-progress"  # marks the line, so that the deck lea
 
 
 def progress(iterable, label="progress"):
-    """Yield the items of `iterable` and show the progress of the loop.
+    """Yield the items of `iterable`, and show how many have been processed.
 
-    The line is updated in place, and "training: 200 of 200" remains at the end. This text is the
-    same in every run, so it can be committed with a notebook.
+    The line is updated in place, and a text such as "training: 200 of 200" remains at the end. This
+    text is the same in every run, so it can be committed with a notebook.
 
     Args:
-        iterable   items of the loop
+        iterable   items of the loop. If it has no length, only the number of items so far is shown
         label      text at the beginning of the line
     """
     total = len(iterable) if hasattr(iterable, "__len__") else None

@@ -25,6 +25,8 @@ from tinyattn.engine.ranges import check_range
 from tinyattn.optim import AdamW, clip_grad_norm
 from tinyattn.progress import moving_line
 
+HELD_OUT = 256  # number of held-out examples in a batch
+
 
 def fit(
     model,
@@ -44,45 +46,54 @@ def fit(
     quiet=False,
     watch=True,
 ):
-    """Train the model and return the `History` of its losses.
+    """Train a model for several epochs, and return the history of its losses.
 
     Args:
         model        the first argument of the loss. It needs `parameters()`, and with patience
                      `state_dict()` and `load_state_dict()`. If it has `train()` and `eval()`, they
                      switch its mode
-        loss         loss(model, *batch) -> scalar Tensor, the mean over the batch
+        loss         function loss(model, *batch) that returns the mean loss of a batch as a Tensor
+                     with a single number
         optimizer    an optimizer of the model's parameters
         train        arrays (x, y, ...) with the examples on the first axis, or an iterable over
                      batches, such as data.batches or a list
         valid        held-out data in the same form as `train`, on which the loss is measured after
-                     each epoch
+                     each epoch, or None
         epochs       number of passes over the training data
         batch_size   number of examples in a batch, if `train` contains arrays
-        metric       metric(model, *batch) -> number, which is also measured on `valid`, such as
-                     training.accuracy
-        patience     number of epochs without a lower held-out loss after which training stops and
-                     the weights of the best epoch are restored
+        metric       function metric(model, *batch) that returns a number, the mean over the batch.
+                     It is measured on `valid` too, for example training.accuracy. None: no metric
+        patience     number of epochs without a lower held-out loss after which training stops.
+                     At the end, the weights of the best epoch are restored. None: train for all
+                     epochs, and keep the last weights
         clip         largest norm of all gradients together. Larger gradients are scaled down to
-                     this norm
-        schedule     learning-rate schedule. Its `step()` is called after each step of the optimizer
-        rng          seed or numpy.random.Generator for the order of the examples
+                     this norm. None: they are not scaled
+        schedule     learning-rate schedule, whose `step()` is called after each step of the
+                     optimizer, or None
+        rng          seed or numpy.random.Generator for the order of the examples, or None for the
+                     default generator, which `ta.seed` sets
         label        text at the beginning of the printed line
         quiet        True: print nothing
         watch        True: warn about mistakes that do not raise an error, as `check.watch` does
 
+    Returns:
+        a `History`
+
     Raises:
         FloatingPointError: the loss, or the held-out loss, is not finite
-        ValueError: an argument is outside of its range, or the optimizer or the schedule does
-            not belong to the model
+        ValueError: an argument is outside of its range, there are no batches, or the optimizer or
+            the schedule does not belong to the model
         TypeError: the loss is not a function of (model, x, y) that returns a Tensor with a single
-            number
+            number, or `train`, `valid` or `optimizer` is of the wrong type
     """
     check_range("fit", 1, epochs=epochs, patience=patience, whole=True)
     check_range("fit", above=0, clip=clip)
     _belongs(model, optimizer, schedule)
     if valid is None and (patience is not None or metric is not None):
         raise ValueError("fit: patience and metric are computed on held-out data. Pass valid=")
-    train = _batches("train", train, batch_size=batch_size, rng=rng)
+    train = _batches("fit: train", train, batch_size=batch_size, rng=rng)
+    if valid is not None:
+        valid = _batches("fit: valid", valid, batch_size=HELD_OUT, shuffle=False)
     _check_loss_and_optimizer(loss, optimizer)
     history, best = History(metric_name=_name(metric)), _Best()
     watching = check.watch(model, optimizer) if watch else nullcontext()
@@ -91,18 +102,19 @@ def fit(
             _mode(model, "train")
             done = _Mean()
             for i, batch in enumerate(train):
-                value = _step(model, loss, optimizer, batch, clip, history)
+                value = _step("fit", model, loss, optimizer, batch, clip, history)
                 if schedule is not None:
                     schedule.step()
                 done.add(value, _length(batch))
                 history.steps.append(value)
                 show(f"{label}: epoch {epoch} of {epochs}, batch {i + 1}, loss {value:.4g}")
             history.losses.append(done.mean(f"fit: train gave no batch in epoch {epoch}"))
+            empty = f"fit: valid gave no batch after epoch {epoch}"
             if valid is not None:
-                history.valid.append(evaluate(model, loss, valid))
+                history.valid.append(_measure(model, loss, valid, empty))
                 _finite(history.valid[-1], epoch)
             if metric is not None:
-                history.metric.append(evaluate(model, metric, valid))
+                history.metric.append(_measure(model, metric, valid, empty))
             if patience is not None and best.waited(model, history.valid) >= patience:
                 history.stopped_early = epoch < epochs
                 break
@@ -111,7 +123,7 @@ def fit(
 
 
 def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1.0):
-    """Train for a number of steps on batches that the loss creates, and return the losses.
+    """Train for a number of steps on batches that the loss creates, and return all losses.
 
     Use this function for data that is generated during training, without epochs:
 
@@ -121,17 +133,23 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
             return F.cross_entropy(model(x), y)
         losses = training.fit_steps(model, loss, 1000)
 
-    The optimizer is AdamW. Its learning rate grows linearly and then falls along half a cosine to 0
-    at the last step.
+    The optimizer is AdamW. Its learning rate at step t = 0, 1, 2, … falls along half a cosine
+    towards 0, and grows linearly at the beginning:
+
+        η = lr · min(1, (t + 1) / (warmup + 1)) · (1 + cos(π t / steps)) / 2
 
     Args:
         model          the module that is trained
-        loss           loss(model) -> scalar Tensor
+        loss           function loss(model) that returns a Tensor with a single number
         steps          number of steps
-        lr             largest learning rate
+        lr             learning rate without the two factors
         warmup         number of steps in which the learning rate grows
-        weight_decay   weight decay of AdamW
-        clip           largest norm of all gradients together, or None
+        weight_decay   weight decay λ of AdamW
+        clip           largest norm of all gradients together, to which larger gradients are scaled
+                       down, or None
+
+    Returns:
+        a list with the loss of each step, before the step
 
     Raises:
         TypeError: the loss is not a Tensor with a single number
@@ -147,25 +165,28 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
         for step in range(steps):
             grows = min(1.0, (step + 1) / (warmup + 1))
             optimizer.lr = lr * grows * (1 + math.cos(math.pi * step / steps)) / 2
-            history.steps.append(_step(model, loss, optimizer, (), clip, history))
+            history.steps.append(_step("fit_steps", model, loss, optimizer, (), clip, history))
     return history.steps
 
 
-def _step(model, loss, optimizer, batch, clip, history):
+def _step(name, model, loss, optimizer, batch, clip, history):
     """Take one step of the optimizer on one batch, and return the loss before the step."""
     optimizer.zero_grad()
     value = loss(model, *batch)
     if not isinstance(value, Tensor) or value.size != 1:
         shape = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+        call = "loss(model, *batch)" if name == "fit" else "loss(model)"
         raise TypeError(
-            f"fit: loss(model, *batch) must return a Tensor with a single number, got {shape}. "
+            f"{name}: {call} must return a Tensor with a single number, got {shape}. "
             "Take the mean over the batch, and do not use .item() or .numpy()"
         )
     if not math.isfinite(value.item()):
+        epoch = f" (epoch {len(history.losses) + 1})" if name == "fit" else ""
+        clipping = ", or pass clip=1.0" if clip is None else ""
         raise FloatingPointError(
-            f"fit: the loss is {value.item()} in step {len(history.steps) + 1} (epoch "
-            f"{len(history.losses) + 1}). Look for a learning rate that is too large (lower it, or "
-            "pass clip=1.0), a logarithm of 0, a division by 0, or nan in the data"
+            f"{name}: the loss is {value.item()} in step {len(history.steps) + 1}{epoch}. Look for "
+            f"a learning rate that is too large (lower it{clipping}), a logarithm of 0, a division "
+            "by 0, or NaN in the data"
         )
     value.backward()
     if clip is not None:
@@ -186,13 +207,13 @@ def _check_loss_and_optimizer(loss, optimizer):
         )
     if not callable(loss):
         raise TypeError(
-            f"fit: loss must be a function of (model, x, y), got a {type(loss).__name__}. "
-            "Pass for example lambda model, x, y: F.cross_entropy(model(x), y)"
+            f"fit: loss must be a function of (model, x, y), got {type(loss).__name__}. "
+            "Pass, for example, lambda model, x, y: F.cross_entropy(model(x), y)"
         )
     if not hasattr(optimizer, "step"):
         raise TypeError(
-            f"fit: expected an optimizer, got a {type(optimizer).__name__}. "
-            "Pass for example optim.Adam(model.parameters())"
+            f"fit: expected an optimizer, got {type(optimizer).__name__}. "
+            "Pass, for example, optim.Adam(model.parameters())"
         )
 
 
@@ -217,7 +238,7 @@ def _finite(value, epoch):
     if not math.isfinite(value):
         raise FloatingPointError(
             f"fit: the held-out loss is {value} after epoch {epoch}, although the training loss is "
-            "finite. Look for nan in the held-out data (np.isnan(x).any()), a logarithm of 0, or a "
+            "finite. Look for NaN in the held-out data (np.isnan(x).any()), a logarithm of 0, or a "
             "layer that behaves differently in evaluation, such as a batch norm"
         )
 
@@ -244,16 +265,16 @@ class _Best:
 
 @dataclass
 class History:
-    """The losses of a training run.
+    """The losses of a training run, the result of `fit`.
 
     Attributes:
-        losses          mean training loss of each epoch, measured while the weights change
-        valid           held-out loss after each epoch
-        metric          held-out metric after each epoch
-        steps           loss of every step
-        best            epoch from which the weights were restored if patience was given, counted
-                        from 1
-        stopped_early   whether the training ended early because of patience
+        losses          list of the mean training loss of each epoch, measured while the weights
+                        change
+        valid           list of the held-out loss after each epoch, empty without held-out data
+        metric          list of the held-out metric after each epoch, empty without a metric
+        steps           list of the loss of every step
+        best            epoch whose weights were restored, counted from 1, or None without patience
+        stopped_early   whether the training ended before the last epoch because of patience
         metric_name     name of the metric
     """
 
@@ -266,10 +287,13 @@ class History:
     metric_name: str = "metric"
 
     def summary(self, epochs=None):
-        """Return one line with the number of epochs and the losses of the current weights.
+        """Return one line with the number of epochs, and the last losses and metric.
+
+        If the weights of the best epoch were restored, the losses and the metric are those of this
+        epoch.
 
         Args:
-            epochs   number of epochs that were requested
+            epochs   number of epochs that were requested, or None to omit it
         """
         n = len(self.losses)
         text = f"{n} epochs" if epochs is None else f"{n} of {epochs} epochs"
@@ -286,6 +310,9 @@ class History:
 
         Args:
             options   keyword arguments of `plot.loss_curve`
+
+        Returns:
+            the result of `plot.loss_curve`
         """
         from tinyattn import plot
 
@@ -298,25 +325,39 @@ class History:
 # ---------------------------------------------------------------- measuring
 
 
-def evaluate(model, f, held_out, batch_size=256):
-    """Return the mean of f(model, *batch) over all examples, in evaluation mode.
+def evaluate(model, f, held_out, batch_size=HELD_OUT):
+    """Return the mean of f(model, *batch) over all examples, in evaluation mode without gradients.
 
     Args:
-        model        the model
+        model        the model, whose mode is restored afterwards
         f            loss or metric, where f(model, *batch) is the mean over the batch
-        held_out     arrays (x, y, ...), or an iterable over batches
+        held_out     arrays (x, y, ...) with the examples on the first axis, or an iterable over
+                     batches
         batch_size   number of examples in a batch, if `held_out` contains arrays
+
+    Returns:
+        a float
+
+    Raises:
+        ValueError: there are no batches
+        TypeError: `held_out` contains neither arrays nor batches
     """
+    held_out = _batches("evaluate: held_out", held_out, batch_size=batch_size, shuffle=False)
+    return _measure(model, f, held_out, "evaluate: held_out gave no batch")
+
+
+def _measure(model, f, held_out, empty):
+    """Return the mean of f over held-out batches. `empty` begins the message if there are none."""
     was_training, done = getattr(model, "training", True), _Mean()
     _mode(model, "eval")
     try:
         with no_grad():
-            for batch in _batches("held_out", held_out, batch_size=batch_size, shuffle=False):
+            for batch in held_out:
                 done.add(float(to_array(f(model, *batch))), _length(batch))
     finally:
         if was_training:
             _mode(model, "train")
-    return done.mean("evaluate: held_out gave no batch")
+    return done.mean(empty)
 
 
 def accuracy(model, x, y):
@@ -325,9 +366,15 @@ def accuracy(model, x, y):
     You can pass this function to `fit` as `metric=`.
 
     Args:
-        model   a model that returns scores [B, C], or [B, T, C]
+        model   a model that returns the scores of C classes, [B, C] or [B, T, C]
         x       inputs [B, ...]
-        y       classes [B], or [B, T]
+        y       correct classes [B] or [B, T], whole numbers from 0 to C - 1
+
+    Returns:
+        a float from 0 to 1
+
+    Raises:
+        ValueError: the shapes of scores and classes do not fit
     """
     scores, y = to_array(model(x)), np.asarray(to_array(y))
     if scores.shape[:-1] != y.shape:
@@ -350,8 +397,8 @@ class _Mean:
     def mean(self, problem):
         if self.n == 0:
             raise ValueError(
-                f"{problem}, because a generator is used up after one epoch. Pass arrays, a list "
-                "of batches, or data.batches(...)"
+                f"{problem}. It is empty, or a generator that is used up after one pass. Pass "
+                "arrays, a list of batches, or data.batches(...)"
             )
         return self.total / self.n
 

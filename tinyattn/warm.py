@@ -18,9 +18,14 @@ DTYPES = (np.float32, np.float64)
 
 
 def warm(quiet=False, lock=None):
-    """Compile kernels that are not on disk yet, print each duration, and return the exit code.
+    """Compile the kernels that are not on disk yet, and return 0, the exit code of the command.
 
-    The file `lock` is touched after each step, so that others see that compiling continues.
+    Without Numba, there is nothing to compile.
+
+    Args:
+        quiet   True: do not print the duration of each step
+        lock    path of a file that is touched after each step, so that other processes see that
+                compiling continues, or None
     """
     if not have_numba("warm"):  # this has already printed the reason
         return 0
@@ -55,7 +60,14 @@ def _remember():
 
 
 def main(arguments=None):
-    """Run `warm` in the background process (see kernels/machine/first_use.py)."""
+    """Run `warm` as a background process, which kernels/machine/first_use.py starts.
+
+    Args:
+        arguments   list of command-line arguments, or None for those of the process
+
+    Returns:
+        the exit code
+    """
     parser = argparse.ArgumentParser(prog="python -m tinyattn.warm", description=__doc__)
     parser.add_argument("--quiet", action="store_true", help="print nothing")
     parser.add_argument("--lock", type=Path, help="a file to remove at the end")

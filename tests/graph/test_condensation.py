@@ -414,7 +414,7 @@ def test_wrong_input():
     beta, x, truth = np.full(3, 0.5), np.zeros((3, 2)), np.zeros(3, int)
     with pytest.raises(ValueError, match="between 0 and 1, got 0.5 to 2. Did you forget the s"):
         condensation_loss(np.array([0.5, 2.0, 0.5]), x, truth)
-    with pytest.raises(ValueError, match="between 0 and 1, got nan at point 1 of 3. Look"):
+    with pytest.raises(ValueError, match="between 0 and 1, got NaN at point 1 of 3. Look"):
         condensation_loss(np.array([0.5, np.nan, 0.5]), x, truth)
     with pytest.raises(ValueError, match=r"truth to be 3 whole numbers.*float64"):
         condensation_loss(beta, x, truth.astype(float))
@@ -443,12 +443,18 @@ def test_wrong_input():
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_what_is_not_finite_gives_no_objects_but_an_error(wrong):
     beta, x, truth = np.full(3, 0.5), np.zeros((3, 2)), np.zeros(3, int)
-    with pytest.raises(ValueError, match="condense: beta is nan or infinite in 3 of 3 points"):
+    with pytest.raises(
+        ValueError, match="condense: expected finite beta, got NaN or infinity at 3 of 3 points"
+    ):
         condense(np.full(3, wrong), x)
     x[1, 0] = wrong
-    with pytest.raises(ValueError, match="x is nan or infinite in 1 of 3 points, first in po"):
+    with pytest.raises(
+        ValueError, match="expected finite x, got NaN or infinity at 1 of 3 points, first at po"
+    ):
         condense(beta, x)
-    with pytest.raises(ValueError, match="match: weights is nan or infinite in 1 of 3 points"):
+    with pytest.raises(
+        ValueError, match="match: expected finite weights, got NaN or infinity at 1 of 3 points"
+    ):
         match(truth, truth, weights=np.array([1, wrong, 1]))
 
 

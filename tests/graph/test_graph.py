@@ -159,15 +159,17 @@ def test_features_of_networkx_are_kept_or_named():
     with pytest.warns(UserWarning, match="from_networkx") as said:
         g = graph.from_networkx(G)
     assert [str(w.message).split(". ")[1] for w in said] == [
-        "Take them with x='at'",
-        "Take them with edge_attr='length'",
+        "To use them, pass x=['at', 'mass']",
+        "To use them, pass edge_attr='length'",
     ]
     assert g.x.tolist() == [[1, 2], [1, 2]] and g.x.dtype == np.float32
     assert g.edge_attr.tolist() == [2, 2] and g.edge_attr.dtype == np.float32
     g = graph.from_networkx(G, x=["mass", "x", "at"], edge_attr=["length", "weight"])
     assert g.x.tolist() == [[3, 1, 2, 0, 0, 0, 0]] * 2 and g.edge_attr.tolist() == [[5, 2]] * 2
-    with pytest.raises(ValueError, match="node 0 has no attribute 'charge'"):
+    with pytest.raises(ValueError, match="node 'a' has no attribute 'charge'"):
         graph.from_networkx(G, x="charge", edge_attr="weight")
+    with pytest.raises(ValueError, match=r"edge \('a', 'b'\) has no attribute 'charge'"):
+        graph.from_networkx(G, x="x", edge_attr="charge")
     with pytest.raises(ValueError, match="'name' of the nodes must be numbers"):
         graph.from_networkx(G, x="name", edge_attr="weight")
 
@@ -227,7 +229,7 @@ def test_an_empty_segment_of_minima_is_plain_zero():
     ("call", "error", "message"),
     [
         (([1.0], [0.0], 1), TypeError, "ids must be integers, got float64"),
-        (([1.0, 2.0], [0], 1), ValueError, r"got ids \(1,\) for values \(2,\)"),
+        (([1.0, 2.0], [0], 1), ValueError, r"got ids of shape \(1,\) and values of shape \(2,\)"),
         (([1.0], [3], 3), ValueError, "expected ids from 0 to 2, got 3 to 3"),
         (([1.0], [-1], 3), ValueError, "expected ids from 0 to 2, got -1 to -1"),
         (([1.0], [0], -1), ValueError, "num_segments must be a whole number >= 0, got -1"),
@@ -281,7 +283,7 @@ def test_wrong_messages_are_refused():
         graph.propagate(x, g, lambda x_j, x_i: x_i, "add")
     with pytest.raises(ValueError, match=r"for each of the 6 nodes, got shape \(5, 2\)"):
         graph.propagate(x[:5], g, lambda x_j, x_i: x_i)
-    with pytest.raises(ValueError, match="a message for each of the 14 edges, got shape"):
+    with pytest.raises(ValueError, match="a row for each of the 14 edges, got shape"):
         graph.propagate(x, g, lambda x_j, x_i: np.sum(x_i, axis=0))
 
 
@@ -349,6 +351,12 @@ def test_dropout_of_gat_acts_in_training_only():
     assert not np.allclose(layer(x, g).numpy(), layer(x, g).numpy())
     layer.eval()
     assert np.array_equal(layer(x, g).numpy(), layer(x, g).numpy())
+
+
+def test_the_seed_of_gat_is_also_that_of_its_dropout():
+    g, x = some_graph(), rng.normal(size=(6, 2))
+    a, b = (graph.GATConv(2, 3, dropout=0.5, rng=0)(x, g).numpy() for _ in range(2))
+    np.testing.assert_array_equal(a, b)
 
 
 def test_graph_net_block_by_hand():
@@ -428,12 +436,12 @@ def test_graphs_without_nodes_or_edges_have_a_result():
 def test_numbers_that_cannot_be_meant_are_refused():
     with pytest.raises(TypeError, match="src must be integers, got bool"):
         Graph([True], [False], 2)
-    with pytest.raises(ValueError, match=r"A\[0, 1\] is nan. Write 0 where there is no edge"):
+    with pytest.raises(ValueError, match=r"A\[0, 1\] is NaN. Write 0 where there is no edge"):
         graph.from_adjacency([[0, np.nan], [0, 0]])
     with pytest.raises(TypeError, match="A must be real numbers or bool, got <U1"):
         graph.from_adjacency([["a"]])
     g, x, layer = Graph([0], [1], 2), rng.normal(size=(2, 2)), graph.GCNConv(2, 3, False, rng=0)
-    with pytest.raises(ValueError, match="expected weights >= 0"):
+    with pytest.raises(ValueError, match="edge_weight >= 0, .* to node 1 add up to -1"):
         layer(x, g, np.array([-1.0]))
     with pytest.raises(ValueError, match="a weight for each of the 1 edges, got list"):
         layer(x, g, [1.0])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tinyattn as ta
 from tests.machine import from_python, same_bits_on_any_threads
-from tinyattn.graph import knn, knn_graph, radius_graph
+from tinyattn.graph import knn, knn_edges, knn_graph, radius_graph
 from tinyattn.kernels import numba
 from tinyattn.kernels.fast import candidate_list
 from tinyattn.kernels.fast import knn as kernel
@@ -183,7 +183,7 @@ def test_wrong_input():
     with pytest.raises(ValueError, match=r"got an array of shape \(5, 2"):
         knn(x, x)  # the points twice, as other libraries want them
     for bad in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="nan or infinite"):
+        with pytest.raises(ValueError, match="NaN or infinite"):
             knn(np.where(np.arange(10).reshape(5, 2) == 3, bad, x), 2)
     with pytest.raises(ValueError, match=r"points \[N, D\], got shape \(5,\)"):
         knn(x[:, 0], 2)
@@ -361,7 +361,11 @@ def test_wrong_edges():
     for r in (-1, np.nan, np.array([1, 2]), None):
         with pytest.raises(ValueError, match="number >= 0"):
             radius_graph(x, r)
-    with pytest.raises(ValueError, match="radius_graph: x has coordinates that are nan"):
+    with pytest.raises(ValueError, match="^knn_edges: batch must be 5 whole .* order"):
+        knn_edges(np.zeros((5, 2)), 1, np.array([1, 0, 0, 0, 0]))
+    with pytest.raises(ValueError, match="^knn_edges: k must be a whole number"):
+        knn_edges(np.zeros((5, 2)), -1, np.zeros(5, int))
+    with pytest.raises(ValueError, match="radius_graph: x has coordinates that are NaN"):
         radius_graph(x + np.nan, 1)
     with pytest.raises(ValueError, match="radius_graph: impl must be one of .*, got impl='fast'"):
         radius_graph(x, 1, impl="fast")

@@ -309,7 +309,7 @@ def test_no_points_and_nan_are_errors_that_say_so(layer):
     with pytest.raises(ValueError, match=rf"{name}: x has no points"):
         layer(x[:0], np.zeros(0, int))
     x[2, 1], x[5, 0] = np.nan, np.inf
-    with pytest.raises(ValueError, match=rf"{name}: x is nan or infinite in point 2, 5 of 8. Rem"):
+    with pytest.raises(ValueError, match=rf"{name}: x is NaN or infinite in point 2, 5 of 8. Rem"):
         layer(x)
     with pytest.raises(ValueError, match="batch must be 8 whole numbers"):
         layer(np.ones((8, 3), np.float32), np.zeros(3, int))
@@ -317,7 +317,7 @@ def test_no_points_and_nan_are_errors_that_say_so(layer):
 
 def test_wrong_input():
     x = points(5, 3).astype(np.float32)
-    with pytest.raises(ValueError, match=r"starts with 5 features, but its input has 2 · 3"):
+    with pytest.raises(ValueError, match=r"accepts 5 features, but its input has 2 · 3"):
         DynamicEdgeConv(nn.Linear(5, 3), 2)(x)
     with pytest.raises(ValueError, match="aggr must be one of max, mean, sum, got 'min'"):
         DynamicEdgeConv(nn.Linear(6, 3), 2, "min")
@@ -330,7 +330,7 @@ def test_wrong_input():
     with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
         GravNetConv(3, 3, 2, 4, 0)
     with pytest.raises(
-        TypeError, match="EdgeConv: expected a Graph, got ndarray. Make one of .* with Graph"
+        TypeError, match="EdgeConv: expected a Graph, got ndarray. Make one from .* with Graph"
     ):
         EdgeConv(nn.Linear(6, 3))(x, np.array([[0], [4]]))
 

@@ -211,7 +211,9 @@ def test_blocks_that_differ_run_one_by_one(path):
     same_numbers(token_by_token(compiled, IDS, IDS[:, :2]), expected)
     for model in (packed, unpacked):
         model.layers[1].mlp = nn.Sequential(nn.Linear(D, D, rng=0), nn.Tanh())
-    assert "mlp is a Sequential" in repr(compiled) and "layers.1" not in compiled.compiled_layers
+    assert (
+        "mlp is of type Sequential" in repr(compiled) and "layers.1" not in compiled.compiled_layers
+    )
     expected = token_by_token(unpacked, IDS, IDS[:, :2])
     same_numbers(token_by_token(compiled, IDS, IDS[:, :2]), expected)
 

@@ -289,6 +289,10 @@ WRONG = {
         lambda: nn.GRU(4, 2, 2)(X, np.zeros((1, 2, 2))),
         "GRU: the state must be [layers · directions, B, H] = (2, 2, 2), got shape (1, 2, 2)",
     ),
+    "two states": (
+        lambda: nn.GRU(4, 2)(X, (np.zeros((1, 2, 2)), np.zeros((1, 2, 2)))),
+        "the state must be one array h, got a tuple of length 2. Only an LSTM has",
+    ),
     "half a state": (lambda: nn.LSTM(4, 2)(X, np.zeros((1, 2, 2))), "must be a tuple (h, c)"),
     "state of a cell": (lambda: nn.LSTMCell(4, 2)(X[0], X[0]), "must be a tuple (h, c)"),
     "too long": (

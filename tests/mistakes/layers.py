@@ -182,7 +182,7 @@ MISTAKES = [
     ("nn.RNN(3, 4, nonlinearity='sigmoid')", ValueError, "tanh", "relu", "sigmoid"),
     ("nn.GRU(3, 4, 2, dropout=1.5)", ValueError, "0 <= dropout <= 1"),
     ("nn.Sequential(nn.Linear(3, 2), np.tanh)", TypeError, "entry 1", r"nn\.Tanh\(\)"),
-    ("nn.Sequential([nn.Linear(3, 2)], nn.Tanh())", TypeError, "got a list"),
+    ("nn.Sequential([nn.Linear(3, 2)], nn.Tanh())", TypeError, "got list"),
     ("model.to('cpu')", AttributeError, "a module has no", r"model\.astype\(np\.float64\)"),
     ("model.cuda()", AttributeError, "only the CPU, so leave it out"),
     ("model.half()", AttributeError, r"model\.astype\(np\.float16\)"),
@@ -228,7 +228,7 @@ MISTAKES = [
     ("nn.TransformerEncoderLayer(8, 2)(x)", ValueError, "8"),
     ("nn.TransformerDecoderLayer(8, 2)(tokens)", TypeError, "memory"),
     ("nn.PositionalEncoding(8, 3)(tokens)", ValueError, "3", "5"),
-    ("nn.ModuleList([nn.Linear(3, 2)])(x)", NotImplementedError, "Call them one by one"),
+    ("nn.ModuleList([nn.Linear(3, 2)])(x)", NotImplementedError, "Call its modules one by one"),
     # ---- modules that students write
     ("class M(nn.Module): pass\nM()(x)", NotImplementedError, "M has no forward"),
     (
@@ -256,7 +256,7 @@ MISTAKES = [
         "nn.Parameter",
     ),
     ("model[0].weight = ta.tensor(a)", TypeError, r"Linear\.weight is a Parameter", r"\.data = "),
-    ("model[0].weight = a", TypeError, "got a ndarray", r"nn\.Parameter\(array\)"),
+    ("model[0].weight = a", TypeError, "of type ndarray", r"nn\.Parameter\(array\)"),
     ("nn.Linear(3, 2)(None)", TypeError, "got None", "return"),
     ("model.weigth", AttributeError, "weigth"),
     ("model[7]", IndexError, "range"),

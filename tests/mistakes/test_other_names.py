@@ -174,7 +174,7 @@ def test_parts_of_pytorch_are_called_so():
     class Linear:
         __module__ = "torch.nn.modules.linear"
 
-    with pytest.raises(TypeError, match="got a Linear of PyTorch"):
+    with pytest.raises(TypeError, match="got Linear of PyTorch"):
         nn.Sequential(Linear())
     with pytest.raises(TypeError, match="got Linear of PyTorch"):
         optim.SGD([Linear()])
@@ -212,9 +212,9 @@ def test_fit_takes_a_loss_of_the_model():
         training.fit(m, F.cross_entropy, o, batch)
     with pytest.raises(TypeError, match=r"CrossEntropyLoss takes predictions and targets"):
         training.fit(m, nn.CrossEntropyLoss(), o, batch)
-    with pytest.raises(TypeError, match="loss must be a function of .* got a str"):
+    with pytest.raises(TypeError, match="loss must be a function of .* got str"):
         training.fit(m, "mse", o, batch)
-    with pytest.raises(TypeError, match="expected an optimizer, got a str"):
+    with pytest.raises(TypeError, match="expected an optimizer, got str"):
         training.fit(m, lambda m, x, y: F.cross_entropy(m(x), y), "adam", batch)
 
 
@@ -334,7 +334,7 @@ def test_a_module_list_grows_like_a_list():
     assert [n for n, _ in layers.named_parameters()] == [
         f"{i}.{name}" for i in range(3) for name in ("weight", "bias")
     ]
-    with pytest.raises(TypeError, match="entry 3 must be an nn.Module, got a int"):
+    with pytest.raises(TypeError, match="entry 3 must be an nn.Module, got int$"):
         layers.extend([3])
     assert len(layers) == 3
 
@@ -383,7 +383,7 @@ def test_schedules_of_steps_and_of_a_function():
             schedule.step()
             b.step()
             other.step()
-    with pytest.raises(TypeError, match="lr_lambda must be a function of the step, got a float"):
+    with pytest.raises(TypeError, match="lr_lambda must be a function of the step, got float"):
         optim.LambdaLR(a, 0.9)
     with pytest.raises(ValueError, match="expected 0 < gamma, got gamma=-1"):
         optim.StepLR(a, 3, -1)

@@ -146,13 +146,13 @@ def test_rows_of_a_cache_go_on_by_themselves():
 
 def test_a_cache_is_not_for_training_nor_for_another_batch():
     model = gpt()
-    with pytest.raises(RuntimeError, match="no gradient flows"):
+    with pytest.raises(RuntimeError, match="must not require a gradient"):
         model(IDS, model.empty_cache())
     cache = model.empty_cache()
     logits(model, IDS, cache)
     with pytest.raises(ValueError, match="holds 3 sequences, got 2"):
         logits(model, IDS[:2, :1], cache)
-    with pytest.raises(ValueError, match="cannot truncate"):
+    with pytest.raises(ValueError, match=r"expected 0 <= lengths <= \[7 7 7\]"):
         cache[0].truncate([8, 7, 7])
 
 

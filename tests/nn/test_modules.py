@@ -169,14 +169,16 @@ def test_a_tensor_that_would_not_be_trained_is_refused():
 def test_only_a_parameter_takes_the_place_of_a_parameter(value):
     model = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
     kind = type(value).__name__
-    with pytest.raises(TypeError, match=rf"Linear.weight is a Parameter, got a {kind}.*\.data = "):
+    with pytest.raises(TypeError, match=rf"weight is a Parameter, but .*type {kind}.*\.data = "):
         model[0].weight = value
     if not isinstance(value, nn.Buffer):
-        with pytest.raises(TypeError, match=rf"running_mean is a Buffer, got a {kind}.*be saved"):
+        with pytest.raises(TypeError, match=rf"mean is a Buffer, but .*type {kind}.*be saved"):
             model[1].running_mean = value
     assert len(model.state_dict()) == 7
     computed = model[0].weight * 2
-    with pytest.raises(TypeError, match=r"got a Tensor of shape \(1, 2\), which would not be tra"):
+    with pytest.raises(
+        TypeError, match=r"of type Tensor of shape \(1, 2\) and would not be trained"
+    ):
         model[0].weight = computed
     model[0].weight = nn.Parameter(np.zeros((1, 2)))
     model[0].bias = None
@@ -189,7 +191,7 @@ def test_lists_of_modules():
     assert isinstance(parts[-1], nn.Linear)
     assert [type(m).__name__ for m in parts[:2]] == ["Linear", "Tanh"]
     assert len(nn.ModuleList([nn.Tanh()]).append(nn.Tanh())) == 2
-    with pytest.raises(TypeError, match=r"entry 0 must be an nn.Module, got a function"):
+    with pytest.raises(TypeError, match=r"entry 0 must be an nn.Module, got function"):
         nn.Sequential(lambda x: x)
     with pytest.raises(NotImplementedError, match="only holds modules"):
         nn.ModuleList()(1)
@@ -430,6 +432,30 @@ def test_a_list_is_taken_as_an_array(case):
         *(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True
     ):
         np.testing.assert_array_equal(y.data, of_array.data)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [((2, 1), (2, 3, 4)), ((5, -1), (2, 3, 4)), ((1, -4), (2, 3, 4)), ((), (3,))],
+)
+def test_flatten_refuses_axes_that_x_does_not_have(layer, shape):
+    with pytest.raises(ValueError, match="must be axes of x in ascending order"):
+        nn.Flatten(*layer)(np.ones(shape))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Embedding(3, 4, padding_idx=3), "-3 <= padding_idx < 3, .*got padding_idx=3"),
+        (
+            lambda: nn.GroupedQueryAttention(8, 2)(np.ones((5, 8), np.float32)),
+            r"x must be \[B, T, 8\], got shape \(5, 8\)",
+        ),
+    ],
+)
+def test_each_wrong_argument_has_its_own_message(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 def test_an_entry_can_be_replaced():

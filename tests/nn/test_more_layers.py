@@ -109,13 +109,13 @@ def test_a_dictionary_of_modules():
         ("a.b", nn.ReLU(), KeyError, "'a.b' cannot be a name"),
         ("", nn.ReLU(), KeyError, "'' cannot be a name"),
         ("forward", nn.ReLU(), KeyError, "'forward' is an attribute of every module"),
-        ("f", np.tanh, TypeError, "'f' must be an nn.Module, got a ufunc"),
+        ("f", np.tanh, TypeError, "'f' must be an nn.Module, got ufunc"),
     ],
 )
 def test_a_dictionary_of_modules_explains_what_it_refuses(name, module, error, message):
     with pytest.raises(error, match=message):
         nn.ModuleDict({name: module})
-    with pytest.raises(NotImplementedError, match="Call them by name"):
+    with pytest.raises(NotImplementedError, match="Call its modules by name"):
         nn.ModuleDict()(X)
     with pytest.raises(KeyError):
         nn.ModuleDict()["absent"]
@@ -206,6 +206,7 @@ def test_gains_as_pytorch():
         (lambda p: nn.init.orthogonal_(nn.Parameter(np.zeros(3))), "at least two axes"),
         (lambda p: nn.init.eye_(nn.Parameter(np.zeros(3))), "must be a matrix"),
         (lambda p: nn.init.trunc_normal_(p, a=50.0, b=60.0), "hardly any number"),
+        (lambda p: nn.init.trunc_normal_(p, a=1.0, b=-1.0), "expected a < b, got a=1.0, b=-1.0"),
     ],
 )
 def test_initial_values_explain_what_they_refuse(call, message):

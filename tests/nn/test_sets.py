@@ -69,6 +69,14 @@ def test_an_empty_set_is_pooled_to_zero(pool):
     assert not model(ta.tensor(x(0))).data.any()
 
 
+def test_masked_max_hides_neither_nan_nor_infinity():
+    data = x()
+    data[0, 0, 0], data[1, 1, 0] = np.nan, np.inf  # both are elements of their sets
+    mask = np.ones((B, N), bool)
+    y = nn.DeepSets(lambda v: v, lambda v: v, "max")(ta.tensor(data), mask).data
+    np.testing.assert_array_equal(y, data.max(1))
+
+
 def test_poolings_are_what_they_are_called():
     data = x()
     for pool, expected in [("sum", data.sum(1)), ("mean", data.mean(1)), ("max", data.max(1))]:
@@ -95,7 +103,7 @@ BAD = [
         r"mask must be bool \[B, N\] = \(2, 5\)",
     ),
     (lambda: nn.PMA(D)(ta.tensor(x()), MASK.astype(np.int64)), "got int64"),
-    (lambda: nn.PositionalEncoding(4, 3)(ta.tensor(x())), "T <= 3"),
+    (lambda: nn.PositionalEncoding(4, 3)(ta.tensor(x())), "max_len=3"),
 ]
 
 

@@ -30,6 +30,8 @@ PIECE, MOST_KEPT = 2**18, 8  # number of pairs in a block, and largest number of
 class Terms(NamedTuple):
     """The five terms of the loss, each a scalar Tensor, averaged over the events of the batch.
 
+    The symbols are explained in `condensation_loss`.
+
     Attributes:
         attraction            1/N Σ_j q_j Σ_k M_jk V̌_k(x_j)
         repulsion             1/N Σ_j q_j Σ_k (1 - M_jk) V̂_k(x_j)
@@ -52,9 +54,16 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
         L_β = 1/K Σ_k (1 - β_αk) + s_B 1/N_B Σ_i n_i β_i
         L_p = Σ_i L_i (1 - n_i) arctanh² β_i / Σ_i (1 - n_i) arctanh² β_i
 
-    N, K and N_B count the points, objects and noise points of an event, and M_jk = 1 if point j
-    belongs to object k. L_p is a weighted mean with the weights w = arctanh² β, so it also gives β
-    a gradient, which lowers β for a point that predicts worse than the mean:
+        q_j = arctanh² β_j + q_min                the charge of point j
+        V̌_k(x) = |x - x_αk|² q_αk                 attracts the points of object k
+        V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk      repels all other points
+
+    N, K and N_B count the points, objects and noise points of an event. α_k is the point of object
+    k with the highest charge. M_jk is 1 if point j belongs to object k, and n_i is 1 if point i is
+    noise, otherwise they are 0.
+
+    L_p is a weighted mean with the weights w(β) = arctanh² β, so it also gives β a gradient, which
+    lowers β for a point that predicts worse than the mean:
 
         ∂L_p/∂β_i = w'(β_i) (L_i - L_p) / Σ w
 
@@ -62,21 +71,22 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
     with points + objects.
 
     Args:
-        beta            condensation strength of each point [N], in [0, 1], for example a sigmoid
+        beta            condensation strength β of each point [N], in [0, 1], for example a sigmoid
         x               coordinates of the points in the space where they condense [N, C]
-        truth           index of each point's object [N] int, negative for noise (n_i = 1)
+        truth           index of each point's object [N] int, negative for noise
         property_loss   L_i [N], the error of the properties predicted at point i. None: L_p is 0
         batch           index of each point's event [N] int, or None for a single event. The loss is
                         the mean over the events
         q_min           smallest charge, which lets points of low β attract and repel too
-        s_B             weight of the noise term
+        s_B             weight of the noise term in L_β
         s_C             weight of L_β + L_V relative to L_p
 
     Returns:
         a scalar Tensor
 
     Raises:
-        ValueError: shapes do not fit, there are no points, a β is not in [0, 1], or q_min < 0
+        ValueError: shapes do not fit, truth or batch does not consist of whole numbers, there are
+            no points, a β is not in [0, 1], or q_min < 0
 
     Source: Kieseler 2020 and slide KB02.
     """
@@ -88,18 +98,21 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     """Return the five terms of `condensation_loss` without the weights s_B and s_C.
 
     Args:
-        beta            as in `condensation_loss`
-        x               as in `condensation_loss`
-        truth           as in `condensation_loss`
-        property_loss   L_i [N], or None to make the term `properties` 0
-        batch           as in `condensation_loss`
-        q_min           as in `condensation_loss`
+        beta            condensation strength β of each point [N], in [0, 1], for example a sigmoid
+        x               coordinates of the points in the space where they condense [N, C]
+        truth           index of each point's object [N] int, negative for noise
+        property_loss   L_i [N], the error of the properties predicted at point i. None: the term
+                        `properties` is 0
+        batch           index of each point's event [N] int, or None for a single event. The terms
+                        are the means over the events
+        q_min           smallest charge, which lets points of low β attract and repel too
 
     Returns:
-        `Terms`
+        `Terms`, a named tuple (attraction, repulsion, condensation_points, noise, properties)
 
     Raises:
-        ValueError: as in `condensation_loss`
+        ValueError: shapes do not fit, truth or batch does not consist of whole numbers, there are
+            no points, a β is not in [0, 1], or q_min < 0
     """
     beta, x = as_tensor(beta), as_tensor(x)
     property_loss = None if property_loss is None else as_tensor(property_loss)
@@ -231,8 +244,8 @@ def _check(beta, x, truth, property_loss, batch):
         raise ValueError(f"{name}: expected at least one point, got none")
     if np.isnan(values).any():
         raise ValueError(
-            f"{name}: expected beta between 0 and 1, got nan at point "
-            f"{np.flatnonzero(np.isnan(values))[0]} of {N}. Look for nan in the inputs, or in the "
+            f"{name}: expected beta between 0 and 1, got NaN at point "
+            f"{np.flatnonzero(np.isnan(values))[0]} of {N}. Look for NaN in the inputs, or in the "
             "weights after a training that diverged"
         )
     if not (values.min() >= 0 and values.max() <= 1):
@@ -264,24 +277,26 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
     """Assign points to objects, starting from the point with the highest β.
 
     If the β of this point is above t_beta, the point becomes the condensation point of an object,
-    which gets all points within the distance t_d. The same is repeated with the points that have
-    not been assigned yet, until none of them has a β above t_beta. Of several points with the same
-    β, the first one is chosen.
+    to which all points within the distance t_d are assigned. This is repeated with the points that
+    have not been assigned yet, until none of them has a β above t_beta. Of several points with the
+    same β, the first one is chosen.
 
     Args:
-        beta     condensation strength of each point [N]
+        beta     condensation strength β of each point [N]
         x        coordinates of the points in the space where they condense [N, C]
         t_beta   a point starts an object only if its β is above this number
-        t_d      distance within which points belong to the object, at least 0
+        t_d      largest distance of a point of the object from its condensation point, at least 0
         batch    index of each point's event [N] int, or None for a single event. All points of an
                  object are in the same event
 
     Returns:
-        (found [N] int64, points), where found[i] is the object of point i, or -1 if it belongs to
-        none, and points[k] is the condensation point of object k
+        (found [N], points [K]), arrays of int64. found[i] is the object of point i, from 0 to
+        K - 1, or -1 if it belongs to none, and points[k] is the index of the condensation point of
+        object k
 
     Raises:
-        ValueError: shapes do not fit, t_d < 0, or beta or x is nan or infinite
+        ValueError: shapes do not fit, t_d < 0, beta or x is NaN or infinite, or batch does not
+            consist of whole numbers
 
     Source: Kieseler 2020 and slide K58.
     """
@@ -305,31 +320,32 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
 
 
 def _finite(name, letter, values):
-    """Return the values of N points as floats, or raise ValueError for nan and infinity."""
+    """Return the values of N points as floats, or raise ValueError for NaN and infinity."""
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name}: expected {letter} to be real numbers, got {values.dtype}")
     values = values.astype(np.result_type(values.dtype, np.float32))  # 0 - 1 is 255 in uint8
     bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
     if len(bad):
         raise ValueError(
-            f"{name}: {letter} is nan or infinite in {len(bad)} of {len(values)} points, first in "
-            f"point {bad[0]}. Remove these points, or look for nan in the weights after a training "
-            "that diverged"
+            f"{name}: expected finite {letter}, got NaN or infinity at {len(bad)} of {len(values)} "
+            f"points, first at point {bad[0]}. Remove these points, or look for NaN in the weights "
+            "of the network after a training that diverged"
         )
     return values
 
 
 class Matching(NamedTuple):
-    """The matches of found objects with true objects.
+    """The result of `match`, the M pairs of an object that was found and a true object.
 
     Attributes:
-        pairs        indices of the found and the true object of each of M matches [M, 2]
-        iou          intersection over union of each match [M]
-        efficiency   fraction of the true objects that were found, or nan if there are no true
+        pairs        the object that was found and the true object of each pair [M, 2], with their
+                     numbers in `found` and `truth`, in descending order of the IoU
+        iou          intersection over union of each pair [M]
+        efficiency   fraction of the true objects that are in a pair, or NaN if there are no true
                      objects
-        purity       fraction of the found objects that match a true one, or nan if no objects were
+        purity       fraction of the objects found that are in a pair, or NaN if no objects were
                      found
-        event        event of each match as in `batch` [M], or 0 if no `batch` was given
+        event        event of each pair [M], with its number in `batch`, or 0 without `batch`
     """
 
     pairs: np.ndarray
@@ -340,27 +356,29 @@ class Matching(NamedTuple):
 
 
 def match(found, truth, threshold=0.5, weights=None, batch=None):
-    """Match found with true objects whose intersection over union exceeds the threshold.
+    """Match the objects that were found with the true objects, by the overlap of their points.
 
         IoU = Σ_{i in both} w_i / Σ_{i in either} w_i
 
-    The pair with the highest IoU is matched first, and each object is matched at most once.
+    The IoU is the intersection over union of two objects, and w_i is the weight of point i. The
+    pair with the highest IoU is matched first, and each object is matched at most once.
 
     Args:
-        found       index of the object that each point was assigned to [N] int, or a negative
-                    number for none
+        found       index of the object to which each point was assigned [N] int, or a negative
+                    number for none, the first result of `condense`
         truth       index of each point's true object [N] int, or a negative number for noise
         threshold   a pair matches only if its IoU is above this number
-        weights     w_i [N], for example energies, or None for 1 for each point
+        weights     w_i [N], for example the energies of the points, or None for w_i = 1
         batch       index of each point's event [N] int, or None for a single event. The same number
                     in two events means two different objects
 
     Returns:
-        `Matching`
+        `Matching`, a named tuple (pairs, iou, efficiency, purity, event)
 
     Raises:
         TypeError: found or truth is the pair that `condense` returns instead of its first element
-        ValueError: shapes do not fit, or a weight is nan or infinite
+        ValueError: shapes do not fit, found, truth or batch does not consist of whole numbers, or a
+            weight is NaN or infinite
 
     Source: slide K59.
     """

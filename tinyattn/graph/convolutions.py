@@ -37,15 +37,19 @@ def _nodes(name, x, graph, features):
 class GCNConv(Module):
     """A graph convolution, y_i = Σ_{j ∈ N(i)∪{i}} w_ij / √(d_i d_j) Θ x_j + b with d_i = Σ_j w_ij.
 
-    Call it with (x, graph, edge_weight=None). A node without edges receives a message only from
-    itself. Without self-loops, it has d = 0 and receives nothing. Θ is `lin.weight`.
+    N(i) are the nodes with an edge to i, and w_ij is the weight of the edge from j to i, which is 1
+    for a new self-loop. The parameters are Θ = lin.weight [out_channels, in_channels] and b = bias.
+    Call the layer with (x, graph, edge_weight=None). A node without edges receives a message only
+    from itself. Without self-loops, it has d = 0 and receives nothing.
 
     Args:
         in_channels      number of features of x
         out_channels     number of features of y
-        add_self_loops   False: a node does not receive a message from itself
+        add_self_loops   True: every node without an edge to itself gets one. False: the edges are
+                         used as they are
         bias             False: no b is added
-        rng              seed or numpy.random.Generator for the initial values
+        rng              seed or numpy.random.Generator for the initial values, or None for the
+                         default generator
 
     Source: Kipf and Welling 2017, and slide N05.
     """
@@ -65,18 +69,21 @@ class GCNConv(Module):
         Args:
             x             features of the nodes
             graph         the `Graph` with these nodes
-            edge_weight   w, a number for each edge [E], or None for 1
+            edge_weight   w, an array with a number for each edge [E], or None for 1
 
         Raises:
-            ValueError: the shapes do not fit, or the weights of a node add up to less than 0
+            ValueError: the shapes do not fit, or the weights of the edges to a node have a negative
+                sum
+            TypeError: `graph` is not a Graph
         """
         x = _nodes("GCNConv", x, graph, self.in_channels)
         graph, w = self._edges(graph, edge_weight, x.dtype)
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
         if np.any(to_array(d) < 0):
+            worst = int(np.argmin(to_array(d)))
             raise ValueError(
-                "GCNConv: expected weights >= 0, but the weights of the edges to one node have a "
-                "negative sum, which has no square root"
+                f"GCNConv: expected edge_weight >= 0, but the weights of the edges to node {worst} "
+                f"add up to {to_array(d)[worst]:.3g}, which has no square root"
             )
         empty = np.equal(d, 0)
         r = np.where(empty, 0, 1 / np.sqrt(np.where(empty, 1, d)))
@@ -107,24 +114,27 @@ class GCNConv(Module):
 
 
 class GATConv(Module):
-    """Graph attention, y_i = Σ_{j ∈ N(i)∪{i}} a_ij Θ x_j + b, with trained weights a.
+    """Graph attention, y_i = Σ_{j ∈ N(i)∪{i}} a_ij Θ x_j + b, with learned weights a.
 
         a_ij = softmax_j LeakyReLU(α_dst·Θx_i + α_src·Θx_j)
 
-    Call it with (x, graph). Each of the H heads has a separate part of Θ (`lin.weight`) and of the
-    vectors `att_dst` and `att_src` [1, H, out_channels]. The vector α of the paper is [α_dst ‖
-    α_src] here.
+    N(i) are the nodes with an edge to i. Each of the H heads has a separate part of Θ = lin.weight
+    [H · out_channels, in_channels] and separate vectors α_dst and α_src, which are att_dst and
+    att_src [1, H, out_channels]. The vector α of the paper is [α_dst ‖ α_src] here. Call the layer
+    with (x, graph).
 
     Args:
         in_channels      number of features of x
         out_channels     number of features of y in each head
         heads            number H of heads
         concat           True: the heads are concatenated instead of averaged
-        negative_slope   slope of the LeakyReLU
+        negative_slope   slope of the LeakyReLU for negative numbers
         dropout          probability with which an attention weight becomes 0 in training
-        add_self_loops   False: a node does not receive a message from itself
+        add_self_loops   True: every node gets exactly one edge to itself. False: the edges are used
+                         as they are
         bias             False: no b is added
-        rng              seed or numpy.random.Generator for the initial values and the dropout
+        rng              seed or numpy.random.Generator for the initial values and the dropout, or
+                         None for the default generator
 
     Source: Veličković et al. 2018 and slides K41, N05.
     """
@@ -142,7 +152,9 @@ class GATConv(Module):
         rng=None,
     ):
         check_sizes(self, in_channels=in_channels, out_channels=out_channels, heads=heads)
-        rng = generator(rng)
+        # generator for dropout, or None for the default generator
+        self.rng = None if rng is None else generator(rng)
+        rng = generator(rng if self.rng is None else self.rng)
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
         self.concat, self.negative_slope, self.dropout = concat, negative_slope, dropout
         self.add_self_loops = add_self_loops
@@ -163,19 +175,24 @@ class GATConv(Module):
 
         Raises:
             ValueError: x has a different shape
+            TypeError: `graph` is not a Graph
         """
         x, graph, a = self._attend(x, graph)
-        a = F.dropout(a, self.dropout, self.training)
+        a = F.dropout(a, self.dropout, self.training, self.rng)
         y = propagate(x, graph, lambda x_i, x_j: a[:, :, None] * x_j)  # [N, H, C]
         y = y.reshape(len(y), self.heads * self.out_channels) if self.concat else np.mean(y, axis=1)
         return y if self.bias is None else y + self.bias
 
     def attention(self, x, graph):
-        """Return the graph with self-loops, and the weight a of each of its edges [E, H].
+        """Return the attention weights, and the graph to whose edges they belong.
 
         Args:
-            x       features of the nodes
+            x       features of the nodes [N, in_channels]
             graph   the `Graph` with these nodes
+
+        Returns:
+            (graph, a [E, H]), where the graph includes the self-loops (if add_self_loops is True),
+            and a contains the weight of each of its E edges for each head, without dropout
         """
         return self._attend(x, graph)[1:]
 
@@ -199,15 +216,18 @@ class GraphNetBlock(Module):
         x'_i = φᵛ(Σ_{k → i} e'_k, x_i, u)      from the incoming edges
         u'   = φᵘ(Σ_k e'_k, Σ_i x'_i, u)       from all edges and nodes
 
-    Call it with (x [N, F], graph, e [E, F'] = None, u [G, F''] = None). It returns (x', e', u').
-    Inputs that are None are omitted from the concatenation.
+    e_k are the features of edge k, which runs from node src to node dst. Call the block with (x [N,
+    F], graph, e [E, F'] = None, u [G, F''] = None). It returns (x', e', u').
 
     Args:
-        edge_model     φᵉ, a module applied to the concatenation of its arguments, or None to leave
-                       e unchanged
-        node_model     φᵛ, in the same form
-        global_model   φᵘ, in the same form
-        aggregate      "sum", "mean", "max", "min" or "prod", instead of the sums above
+        edge_model     φᵉ, a module that is applied to the concatenation of its arguments in this
+                       order, without those that are None. None: e does not change
+        node_model     φᵛ, in the same form. None: x does not change
+        global_model   φᵘ, in the same form. None: u does not change
+        aggregate      "sum", "mean", "max", "min" or "prod", instead of the three sums
+
+    Raises:
+        ValueError: `aggregate` is unknown
 
     Source: Battaglia et al. 2018 and slide K35.
     """
@@ -230,7 +250,8 @@ class GraphNetBlock(Module):
             u       features of the graphs [G, F''], or None
 
         Raises:
-            ValueError: the number of rows differs from the number of nodes, edges or graphs
+            ValueError: x, e or u is not a matrix with a row for each node, edge or graph
+            TypeError: `graph` is not a Graph
         """
         x = nodes("GraphNetBlock", x, graph)
         e, u = (None if f is None else as_tensor(f) for f in (e, u))
@@ -263,5 +284,5 @@ def _concat(parts):
 
 
 def _bare(graph):
-    """Return the same edges without features."""
+    """Return a graph with the same nodes and edges, but without features."""
     return type(graph)(graph.src, graph.dst, graph.num_nodes, batch=graph.batch)

@@ -3,7 +3,8 @@
 Here x_i is the receiving point, and x_j are its neighbours:
 
     EdgeConv, DynamicEdgeConv   y_i = □_j  nn(x_i ‖ x_j - x_i)
-    GravNetConv                 y_i = W₁ x_i + W₂ [mean_j ‖ max_j] exp(-10 d²_ij) h_j
+    GravNetConv                 y_i = W₁ x_i + W₂ (mean_j m_ij ‖ max_j m_ij),  m_ij = e^(-10 d²_ij)
+                                h_j
 
 If nn starts with a linear layer, its product splits: A x_i + B (x_j - x_i) = (A - B) x_i + B x_j.
 The two products are computed once for each of the N points, so only a sum remains for each of
@@ -76,7 +77,7 @@ def _split_product(linear, x):
     F = x.shape[1]
     if linear.in_features != 2 * F:
         raise ValueError(
-            f"EdgeConv: nn starts with {linear.in_features} features, but its input has 2 · {F} "
+            f"EdgeConv: nn accepts {linear.in_features} features, but its input has 2 · {F} "
             "features (the point and the difference to its neighbour)"
         )
     A, B = linear.weight[:, :F], linear.weight[:, F:]
@@ -99,9 +100,7 @@ def _apply(parts, x):
 
 
 def _table(graph):
-    """Return the senders to each node [N, K] if all nodes have K of them and the edges are
-    ordered.
-    """
+    """Return the senders to each node [N, K], or None if the edges do not form such a table."""
     N, E = graph.num_nodes, graph.num_edges
     if E == 0 or E % N or np.any(graph.dst != np.repeat(np.arange(N), E // N)):
         return None
@@ -111,11 +110,15 @@ def _table(graph):
 class EdgeConv(Module):
     """An edge convolution, y_i = □_{j∈N(i)} nn(x_i ‖ x_j - x_i), where □ is max, mean or sum.
 
-    Call it with (x, graph). For a node without neighbours, y_i is 0.
+    N(i) are the nodes with an edge to i, and ‖ concatenates. Call the layer with (x, graph). For a
+    node without neighbours, y_i is 0.
 
     Args:
-        nn     module or function from [E, 2F] to [E, F']
-        aggr   "max", "mean" or "sum"
+        nn     module or function from [E, 2F] to [E, F'], with a row for each edge
+        aggr   □, which is "max", "mean" or "sum"
+
+    Raises:
+        ValueError: aggr is unknown
 
     Source: Wang et al. 2018 (DGCNN) and slide K44. The slide has x_i - x_j, which only changes the
     sign of some weights.
@@ -133,7 +136,8 @@ class EdgeConv(Module):
             graph   the `Graph` with these nodes
 
         Raises:
-            ValueError: the graph has a different number of nodes
+            ValueError: the graph has a different number of nodes, or nn accepts a different number
+                of features
             TypeError: `graph` is not a Graph
         """
         x = nodes("EdgeConv", _points("EdgeConv", x), graph)
@@ -167,17 +171,21 @@ def _edge_conv_of_graph(nn, x, graph, aggr):
 
 
 class DynamicEdgeConv(Module):
-    """An EdgeConv over the k nearest neighbours in the space of the features x.
+    """An edge convolution over the k nearest neighbours in the space of the features x.
 
-    A point is one of its own neighbours.
+        y_i = □_j nn(x_i ‖ x_j - x_i)
 
-    Call it with (x, batch=None, places=None). The choice of neighbours has no gradient.
+    Here j runs over the k nearest points, including i itself, and ‖ concatenates. The choice of
+    neighbours has no gradient. Call the layer with (x, batch=None, places=None).
 
     Args:
-        nn       module or function from [E, 2F] to [E, F']
+        nn       module or function from [E, 2F] to [E, F'], with a row for each pair (i, j)
         k        number of neighbours. A cloud with fewer than k points uses all of them
-        aggr     "max", "mean" or "sum"
+        aggr     □, which is "max", "mean" or "sum"
         strict   True: a cloud with fewer than k points raises ValueError
+
+    Raises:
+        ValueError: aggr is unknown
 
     Source: Wang et al. 2018 and slide K44.
     """
@@ -193,11 +201,12 @@ class DynamicEdgeConv(Module):
         Args:
             x        features of the points
             batch    index of each point's cloud [N], whole numbers, or None for a single cloud
-            places   positions [N, S] in which the nearest neighbours are searched, or None for x
+            places   positions of the points [N, S], among which the nearest neighbours are searched
+                     for, or None for x
 
         Raises:
-            ValueError: there are no points, a coordinate is not finite, or the numbers of places
-                and points differ
+            ValueError: there are no points, a coordinate is not finite, places does not have a row
+                for each point, or a cloud is too small with strict=True
         """
         x = check_points("DynamicEdgeConv", x)
         places = to_array(x if places is None else places)
@@ -225,16 +234,16 @@ class DynamicEdgeConv(Module):
 def edge_conv(nn, x, index, aggr="max"):
     """Return an edge convolution over a table of neighbours, y_i = □_k nn(x_i ‖ x_j - x_i).
 
-    Here j = index_ik.
+    Here j = index_ik, and ‖ concatenates.
 
     Args:
-        nn      module or function from [E, 2F] to [E, F']
+        nn      module or function from [N·K, 2F] to [N·K, F'], with a row for each pair (i, j)
         x       features of the points [N, F]
-        index   neighbours of each point [N, K], whole numbers
-        aggr    "max", "mean" or "sum"
+        index   rows of x that are the neighbours of each point [N, K], whole numbers, K ≥ 1
+        aggr    □, which is "max", "mean" or "sum"
 
     Returns:
-        [N, F']
+        y [N, F']
 
     Raises:
         ValueError: index does not have a row of whole numbers from 0 to N - 1 for each point, or
@@ -277,7 +286,7 @@ def _of_sums(p, q, index, aggr):
 
 
 def _check_sharpness(sharpness):
-    """Check that c of exp(-c d²) is not negative, or the farthest points would have most weight."""
+    """Check that c of exp(-c d²) is not negative, which would give far points the most weight."""
     c = np.asarray(to_array(sharpness))
     if c.size != 1 or c.dtype.kind not in "iuf" or not 0 <= c.item() < np.inf:
         raise ValueError(
@@ -287,9 +296,10 @@ def _check_sharpness(sharpness):
 
 
 class GravNetConv(Module):
-    """A GravNet layer, which learns the space in which it searches the nearest neighbours.
+    """A GravNet layer, which learns the space in which it searches for the nearest neighbours.
 
-        s = W_s x,   h = W_h x,   y_i = W₁ x_i + W₂ [mean_j ‖ max_j] exp(-c d²_ij) h_j + b₂
+        s = W_s x + b_s,   h = W_h x + b_h,   m_ij = exp(-c d²_ij) h_j
+        y_i = W₁ x_i + W₂ (mean_j m_ij ‖ max_j m_ij) + b₂
 
     Here j runs over the k nearest points in the space s, including i itself, and d_ij is their
     distance in this space. The gradient flows to s through the distances, but the choice of
@@ -300,12 +310,13 @@ class GravNetConv(Module):
         out_channels           number of features of y
         space_dimensions       number of dimensions of s
         propagate_dimensions   number of features of h
-        k                      number of neighbours. A cloud with fewer than k points uses all of
-                               them
+        k                      number of neighbours, including the point itself. A cloud with fewer
+                               than k points uses all of them
         sharpness              c >= 0. The authors' code and PyTorch Geometric use 10. The slide has
                                1/10, which is equivalent if s is multiplied by 10
         strict                 True: a cloud with fewer than k points raises ValueError
-        rng                    seed or numpy.random.Generator for the initial values
+        rng                    seed or numpy.random.Generator for the initial values, or None for
+                               the default generator
 
     Source: Qasim et al. 2019, arXiv:1902.07987, and slides K48-K50.
     """
@@ -346,7 +357,8 @@ class GravNetConv(Module):
             batch   index of each point's cloud [N], whole numbers, or None for a single cloud
 
         Raises:
-            ValueError: there are no points, or a number is not finite
+            ValueError: x has a different number of features, there are no points, a number is not
+                finite, or a cloud is too small with strict=True
         """
         x = check_points("GravNetConv", x, self.in_channels)
         s, h = self.lin_s(x), self.lin_h(x)
@@ -361,8 +373,7 @@ class GravNetConv(Module):
         return self.lin_out1(x) + self.lin_out2(heard)
 
     def _gather(self, s, h, k, batch):
-        """Return the mean and maximum of exp(-c d²_ij) h_j over the k neighbours j,
-        concatenated."""
+        """Return the mean and the maximum of exp(-c d²_ij) h_j over k neighbours j, [N, 2F]."""
         index, _ = knn(s.data, k, batch)
         weights = exp(-self.sharpness * squared_distances(s, index))  # [N, K]
         return mean_max(weights, h, index)

@@ -28,12 +28,13 @@ class Graph:
         edge_attr    features of the edges [E, ...], or None
         u            features of each whole graph [G, ...], or None
         batch        index of each node's graph [N], from 0 to G-1, or None for a single graph
-        num_graphs   number G of graphs. None: count up to the last graph that has a node, or the
-                     rows of u if there are more
+        num_graphs   number G of graphs, or None to count them: up to the last graph that has a
+                     node, or the rows of u if there are more
 
     Raises:
-        ValueError: an edge has a node that does not exist or connects two graphs of the batch,
-            or lengths differ
+        ValueError: an edge has a node that does not exist or connects two graphs of the batch, or
+            the number of rows of an argument is wrong
+        TypeError: src, dst or batch does not consist of whole numbers
     """
 
     src: np.ndarray
@@ -124,6 +125,7 @@ class Graph:
 
     @property
     def num_edges(self):
+        """Return the number E of edges."""
         return len(self.src)
 
     @property
@@ -134,14 +136,15 @@ class Graph:
     def adjacency(self):
         """Return the adjacency matrix A [N, N], where A[receiver, sender] is the number of edges.
 
-        This is the reverse of `from_adjacency`.
+        A is an array in float32. The features of the edges are ignored, so this is the inverse of
+        `from_adjacency` only for matrices of 0 and 1.
         """
         A = np.zeros((self.num_nodes, self.num_nodes), np.float32)
         np.add.at(A, (self.dst, self.src), 1)
         return A
 
     def without_self_loops(self):
-        """Return the same graph without edges from a node to itself."""
+        """Return the same graph without the edges from a node to itself and their features."""
         keep = self.src != self.dst
         e = None if self.edge_attr is None else self.edge_attr[keep]
         return replace(self, src=self.src[keep], dst=self.dst[keep], edge_attr=e)
@@ -218,12 +221,16 @@ def _node_ids(name, ids):
 
 
 def batch(graphs):
-    """Join several graphs into one Graph. Its `.batch` contains the index of each node's graph.
+    """Join several graphs into one Graph, whose `batch` is the index of each node's graph.
 
-    Features are concatenated, so either all graphs or none of them must have features.
+    The features x, edge_attr and u are concatenated, so either all graphs or none of them must have
+    them.
 
     Args:
-        graphs   list of Graphs
+        graphs   list of G graphs, which get the indices 0, …, G - 1
+
+    Returns:
+        a `Graph` with the nodes and edges of all graphs, in order
 
     Raises:
         TypeError: an entry is not a Graph
@@ -270,6 +277,9 @@ def fully_connected(num_nodes, loop=False):
     Args:
         num_nodes   number of nodes
         loop        True: add an edge from every node to itself
+
+    Returns:
+        a `Graph` without features
     """
     dst, src = np.divmod(np.arange(num_nodes * num_nodes), max(num_nodes, 1))
     keep = slice(None) if loop else src != dst
@@ -282,7 +292,11 @@ def from_adjacency(A):
     Args:
         A   matrix [N, N]. If any entry is neither 0 nor 1, the nonzero ones become `edge_attr` [E]
 
+    Returns:
+        a `Graph` with N nodes, whose edges are ordered by receiver and then by sender
+
     Raises:
+        TypeError: A does not consist of real numbers or bool
         ValueError: A is not square, or contains a NaN
     """
     A = np.asarray(to_array(A))
@@ -292,46 +306,58 @@ def from_adjacency(A):
         raise ValueError(f"from_adjacency: A must be square [N, N], got shape {A.shape}")
     if A.dtype.kind == "f" and np.isnan(A).any():
         dst, src = np.argwhere(np.isnan(A))[0]
-        raise ValueError(f"from_adjacency: A[{dst}, {src}] is nan. Write 0 where there is no edge")
+        raise ValueError(f"from_adjacency: A[{dst}, {src}] is NaN. Write 0 where there is no edge")
     dst, src = np.nonzero(A)
     values = A[dst, src]
     return Graph(src, dst, len(A), edge_attr=None if (values == 1).all() else values)
 
 
 def from_networkx(G, x=None, edge_attr=None):
-    """Return a networkx graph as a Graph. An undirected edge becomes two directed edges.
+    """Convert a graph of networkx to a Graph. An undirected edge becomes two directed edges.
 
-    Nodes keep their order, and features become float32.
+    An edge from a node to itself stays one edge. Nodes keep their order, and features become
+    float32.
 
     Args:
-        G           the networkx graph
+        G           the graph of networkx
         x           name of the attribute of the nodes that becomes their features, or a list of
-                    names, whose values are concatenated. None: "x" if all nodes have this attribute
-        edge_attr   name or names of attributes of the edges. None: "weight" if all edges have this
-                    attribute
+                    names, whose values are concatenated. None: "x" if all nodes have this
+                    attribute, and otherwise no features
+        edge_attr   name of the attribute of the edges that becomes their features, or a list of
+                    names. None: "weight" if all edges have this attribute, and otherwise no
+                    features
+
+    Returns:
+        a `Graph`
 
     Raises:
-        ValueError: a node or edge lacks a named attribute, or has numbers of another shape
+        ValueError: a node or edge lacks a named attribute, its values are not numbers, or their
+            shapes differ
     """
     number = {node: i for i, node in enumerate(G.nodes)}
-    edges = [(number[a], number[b], data) for a, b, data in G.edges(data=True)]
+    edges = list(G.edges(data=True))
     if not G.is_directed():
         edges += [(b, a, data) for a, b, data in edges if a != b]
-    src, dst, of_edges = zip(*edges, strict=True) if edges else ((), (), ())
-    x = _features("x", x, "x", "node", [G.nodes[node] for node in G.nodes])
-    e = _features("edge_attr", edge_attr, "weight", "edge", of_edges)
+    src, dst = [number[a] for a, _, _ in edges], [number[b] for _, b, _ in edges]
+    x = _features("x", x, "x", "node", [(node, G.nodes[node]) for node in G.nodes])
+    e = _features("edge_attr", edge_attr, "weight", "edge", [((a, b), d) for a, b, d in edges])
     return Graph(src, dst, len(number), x=x, edge_attr=e)
 
 
-def _features(argument, names, usual, what, found):
-    """Return the attributes `names` of all nodes or edges as an array, or None without them."""
+def _features(argument, names, usual, what, items):
+    """Return the attributes `names` of all nodes or edges as an array, or None without them.
+
+    `items` are pairs of the user's name for a node or edge and the dictionary of its attributes.
+    """
+    found = [data for _, data in items]
     if names is None:
         others = {k for data in found for k, v in data.items() if k != usual and _is_number(v)}
         if others:
-            listed = sorted(map(repr, others))
+            listed = ", ".join(sorted(map(repr, others)))
+            choice = listed if len(others) == 1 else f"[{listed}]"
             warnings.warn(
-                f"from_networkx: the {what}s have numbers under {', '.join(listed)}, which are "
-                f"left out. Take them with {argument}={listed[0]}",
+                f"from_networkx: the {what}s have numbers under {listed}, which are ignored. To "
+                f"use them, pass {argument}={choice}",
                 stacklevel=3,
             )
         if not found or not all([usual in data for data in found]):
@@ -339,9 +365,9 @@ def _features(argument, names, usual, what, found):
         names = usual
     columns = []
     for name in [names] if isinstance(names, str) else list(names):
-        missing = [i for i, data in enumerate(found) if name not in data]
+        missing = [label for label, data in items if name not in data]
         if missing:
-            raise ValueError(f"from_networkx: {what} {missing[0]} has no attribute {name!r}")
+            raise ValueError(f"from_networkx: {what} {missing[0]!r} has no attribute {name!r}")
         try:
             column = np.array([np.asarray(to_array(data[name]), np.float32) for data in found])
         except (TypeError, ValueError) as error:

@@ -13,7 +13,7 @@ from tinyattn.ops import knn as ops
 
 
 def knn(x, k, batch=None, impl="auto"):
-    """Find the k nearest neighbours of every point.
+    """Find the k nearest neighbours of every point i among all points j.
 
         d²_ij = Σ_d (x_id - x_jd)², in ascending order
 
@@ -22,7 +22,7 @@ def knn(x, k, batch=None, impl="auto"):
 
     Args:
         x       points [N, D]
-        k       number of neighbours
+        k       number of neighbours, including the point itself
         batch   index of each point's cloud [N], whole numbers, or None for a single cloud.
                 Neighbours are in the same cloud
         impl    which implementation to use. All results agree to the last bit
@@ -34,10 +34,11 @@ def knn(x, k, batch=None, impl="auto"):
                 "auto"    "kernel" where it is faster, otherwise "numpy"
 
     Returns:
-        (index [N, k] int, squared distances [N, k]), plain arrays
+        (index [N, k] int, squared distances [N, k]), plain arrays, with the nearest first
 
     Raises:
-        ValueError: a cloud has fewer than k points, or a coordinate is not finite
+        ValueError: k is not a whole number >= 0, a cloud has fewer than k points, or a coordinate
+            is not finite
 
     Source: slides K44, K50.
     """
@@ -68,13 +69,19 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
 
     Args:
         x       points [N, D]
-        k       number of neighbours
-        batch   index of each point's cloud [N], as in `knn`
+        k       number of neighbours of each point
+        batch   index of each point's cloud [N], whole numbers, or None for a single cloud.
+                Neighbours are in the same cloud
         loop    True: count the point itself as one of the k neighbours
-        impl    "sums", "numpy", "kernel" or "auto"
+        impl    "sums" (loops over all pairs), "numpy" (a matrix product and exact distances),
+                "kernel" (compiled) or "auto" (the faster of "numpy" and "kernel")
+
+    Returns:
+        a `Graph` without features, with its edges ordered by receiver
 
     Raises:
-        ValueError: a cloud has too few points, or a coordinate is not finite
+        ValueError: k is not a whole number >= 0, a cloud has too few points, or a coordinate is not
+            finite
     """
     x = to_array(x)
     k = _count("knn_graph", k)
@@ -94,10 +101,15 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
 
     Args:
         x       points [N, D]
-        r       largest distance d of a neighbour, d ≤ r
-        batch   index of each point's cloud [N], as in `knn`
+        r       largest distance of a neighbour
+        batch   index of each point's cloud [N], whole numbers, or None for a single cloud.
+                Neighbours are in the same cloud
         loop    True: add an edge from each point to itself
-        impl    "sums", "numpy", "kernel" or "auto"
+        impl    "sums" (loops over all pairs), "numpy" (array algebra), "kernel" (compiled) or
+                "auto" (the faster of "numpy" and "kernel")
+
+    Returns:
+        a `Graph` without features, with its edges ordered by receiver
 
     Raises:
         ValueError: the radius is negative, or a coordinate is not finite
@@ -120,28 +132,29 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
 
 
 def knn_edges(x, k, batch):
-    """Return (sender, receiver) of the edges from the k nearest neighbours to each point.
+    """Return the edges from the k nearest neighbours to each point, as senders and receivers.
 
-    In a cloud with at most k points, all other points are neighbours. The edges are ordered by
-    receiver, and no point is its own neighbour.
+    In a cloud with at most k points, all other points are neighbours. No point is its own
+    neighbour.
 
     Args:
         x       points [N, D]
-        k       number of neighbours
-        batch   index of each point's cloud [N], in ascending order
+        k       number of neighbours of each point
+        batch   index of each point's cloud [N], whole numbers in ascending order
 
     Returns:
-        two arrays [E] of whole numbers
+        (sender [E], receiver [E]), arrays of whole numbers, ordered by receiver
 
     Raises:
-        ValueError: as in `knn`, or batch is not in ascending order
+        ValueError: k is not a whole number >= 0, a coordinate is not finite, or batch is not in
+            ascending order
     """
     x, batch, k = to_array(x), np.asarray(to_array(batch)), _count("knn_edges", k)
     N = len(x)
     if batch.shape != (N,) or np.any(batch[1:] < batch[:-1]):
         raise ValueError(
             f"knn_edges: batch must be {N} whole numbers in ascending order, the cloud of each "
-            "point"
+            f"point, got {batch.dtype} of shape {batch.shape}. For a single cloud, pass zeros"
         )
     _, start, size = np.unique(batch, return_index=True, return_counts=True)
     pairs = []
@@ -169,10 +182,20 @@ def knn_edges(x, k, batch):
 
 
 def group_by_k(name, N, k, batch, strict=False):
-    """Group the points by their number of neighbours, as [(rows, min(k, cloud size))].
+    """Group the points by the number of neighbours that they can have in their cloud.
 
-    rows is None if the group contains all N points. With strict, all points form one group, and
-    `knn` raises ValueError for a cloud with fewer than k points.
+    Args:
+        name     layer that is called, for the error message
+        N        number of points
+        k        number of neighbours
+        batch    index of each point's cloud [N], or None for a single cloud
+        strict   True: all points form one group with k neighbours, so that `knn` raises ValueError
+                 for a cloud with fewer than k points
+
+    Returns:
+        a list of groups (rows, number), where rows are the points whose cloud gives them this
+        number of neighbours, which is min(k, size of the cloud). rows is None if it contains all
+        points
     """
     if strict or k == 0:
         return [(None, k)]
@@ -189,31 +212,47 @@ def group_by_k(name, N, k, batch, strict=False):
 
 
 def check_points(name, x, features=None):
-    """Return x as a Tensor [N, features] with at least one point, without nan and infinity."""
+    """Return points x as a Tensor, after a check of their shape and values.
+
+    Args:
+        name       layer that is called, for the error message
+        x          points [N, features], N ≥ 1
+        features   number of features, or None for any
+
+    Raises:
+        ValueError: x has a different shape or no points, or contains NaN or infinity
+    """
     x = as_tensor(x)
     values = x.data
     if values.ndim != 2 or (features is not None and values.shape[1] != features):
         wanted = "F" if features is None else features
         raise ValueError(f"{name}: x must be points [N, {wanted}], got shape {values.shape}")
     if len(values) == 0:
-        raise ValueError(f"{name}: x has no points (shape {values.shape}). Leave out empty events")
+        raise ValueError(
+            f"{name}: x has no points (shape {values.shape}). Leave out events without points"
+        )
     good = np.isfinite(values).all(axis=1)
     if not good.all():
         bad = np.flatnonzero(~good)
         more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise ValueError(
-            f"{name}: x is nan or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
-            f"{len(x)}. Remove those points, or look for weights that are too large or nan in an "
+            f"{name}: x is NaN or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
+            f"{len(x)}. Remove these points, or look for weights that are too large or NaN in an "
             "earlier layer"
         )
     return x
 
 
 def split_clouds(batch, N):
-    """Return the members of each cloud [B, points], padded with -1, and each point's cloud [N].
+    """Return a table of the points of each cloud, and the cloud of each point.
 
-    Clouds are numbered from 0 in the order of their ids in batch [N]. If batch is None, there is
-    one cloud.
+    Args:
+        batch   id of each point's cloud [N], whole numbers, or None for a single cloud
+        N       number of points
+
+    Returns:
+        (points of each cloud [B, largest number of points], padded with -1, cloud of each
+        point [N]). The B clouds are numbered from 0 in ascending order of their ids
     """
     if batch is None:
         return np.arange(N)[None], np.zeros(N, np.intp)
@@ -249,7 +288,7 @@ def _clouds(name, x, batch):
         raise ValueError(f"{name}: x must be float32 or float64, got {x.dtype}")
     low, high = float(x.min(initial=0)), float(x.max(initial=0))
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError(f"{name}: x has coordinates that are nan or infinite. Remove those points")
+        raise ValueError(f"{name}: x has coordinates that are NaN or infinite. Remove these points")
     largest = max(-low, high)
     if 4 * largest * largest * max(x.shape[1], 1) > float(np.finfo(x.dtype).max) / 4:
         raise ValueError(

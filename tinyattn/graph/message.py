@@ -14,10 +14,11 @@ from tinyattn.graph.segment import SEGMENT
 
 @with_torch_hints
 def propagate(x, graph, message, aggregate="sum"):
-    """Pass messages along the edges: y_i = □_{j ∈ N(i)} φ(x_i, x_j).
+    """Pass messages along the edges, y_i = □_{j ∈ N(i)} φ(x_i, x_j).
 
-    A node without incoming edges gets 0 (1 for "prod"). The messages have the order of the edges,
-    so φ can use features of the edges, as in lambda x_i, x_j: graph.edge_attr * x_j.
+    N(i) are the nodes with an edge to i. A node without incoming edges gets 0 (1 for "prod"). The
+    messages have the order of the edges, so φ can use features of the edges, as in lambda x_i, x_j:
+    graph.edge_attr * x_j.
 
     Args:
         x           features of the nodes [N, ...]
@@ -30,9 +31,9 @@ def propagate(x, graph, message, aggregate="sum"):
         y [N, ...]
 
     Raises:
-        ValueError: x does not have one row for each node, or φ does not return one message for each
-            edge
-        TypeError: x is not an array, or `graph` is not a Graph
+        ValueError: `aggregate` is unknown, x does not have one row for each node, or φ does not
+            return one message for each edge
+        TypeError: x is not an array, `graph` is not a Graph, or φ does not return an array
 
     Source: Gilmer et al. 2017 and slides K36, K37.
     """
@@ -54,18 +55,27 @@ def propagate(x, graph, message, aggregate="sum"):
         )
     if messages.shape[:1] != (graph.num_edges,):
         raise ValueError(
-            f"propagate: expected a message for each of the {graph.num_edges} edges, got shape "
-            f"{messages.shape}"
+            f"propagate: the message function must return a row for each of the {graph.num_edges} "
+            f"edges, got shape {messages.shape}"
         )
     return SEGMENT[aggregate](messages, graph.dst, graph.num_nodes)
 
 
 def nodes(name, x, graph):
-    """Return x as a Tensor, or raise TypeError if x is not an array or graph is not a Graph."""
+    """Return x as a Tensor, after a check that x is an array and `graph` is a Graph.
+
+    Args:
+        name    function or layer that is called, for the error message
+        x       features of the nodes
+        graph   the `Graph`
+
+    Raises:
+        TypeError: x is not an array, or `graph` is not a Graph
+    """
     if not isinstance(graph, Graph):
         raise TypeError(
-            f"{name}: expected a Graph, got {type(graph).__name__}. Make one of PyTorch "
-            "Geometric's edge_index = (src, dst) with Graph(src, dst, num_nodes), or of a matrix "
+            f"{name}: expected a Graph, got {type(graph).__name__}. Make one from PyTorch "
+            "Geometric's edge_index = (src, dst) with Graph(src, dst, num_nodes), or from a matrix "
             "with from_adjacency"
         )
     if not hasattr(x, "shape"):

@@ -17,16 +17,18 @@ def mean_max(w, h, index, impl="auto"):
     GravNet uses this function to aggregate its messages. Equal maxima share the gradient.
 
     Args:
-        w       weights [N, K]
-        h       features [M, F]
+        w       weights w_nk, a number for each neighbour of each point [N, K]
+        h       features [M, F] of the points that may be neighbours
         index   rows of h that are the neighbours of each point [N, K], whole numbers, K ≥ 1
-        impl    "sums", "numpy", "kernel" or "auto"
+        impl    "sums" (loops), "numpy" (can be differentiated more than once), "kernel" (compiled)
+                or "auto" (the faster of "numpy" and "kernel")
 
     Returns:
-        [N, 2F], the means followed by the maxima
+        y [N, 2F], the means followed by the maxima
 
     Raises:
-        ValueError: the shapes do not fit, or the index contains a row that h does not have
+        ValueError: the shapes do not fit, or the index does not consist of whole numbers or
+            contains a row that h does not have
 
     Source: slide K48.
     """
@@ -39,41 +41,44 @@ def mean_max(w, h, index, impl="auto"):
 
 
 def neighbour_max(h, index, impl="auto"):
-    """Return the maximum of the features of each point's neighbours, y_nf = max_k h_if.
+    """Return the maximum of the features of each point's neighbours, y_nf = max_k h_jf.
 
-    Here i = index_nk. Equal maxima share the gradient.
+    Here j = index_nk. Equal maxima share the gradient.
 
     Args:
-        h       features [M, F]
+        h       features [M, F] of the points that may be neighbours
         index   rows of h that are the neighbours of each point [N, K], whole numbers, K ≥ 1
-        impl    "numpy", "kernel" or "auto"
+        impl    "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto" (the
+                faster one)
 
     Returns:
-        [N, F]
+        y [N, F]
 
     Raises:
-        ValueError: the index contains a row that h does not have
+        ValueError: the index does not consist of whole numbers, or contains a row that h does not
+            have
     """
     h, index = _check("neighbour_max", index, h)
     return ops.neighbour_max(h, index, impl=impl)
 
 
 def squared_distances(x, index, impl="auto"):
-    """Return the squared distances of each point to its neighbours, d²_nk = Σ_s (x_ns - x_is)².
+    """Return the squared distances of each point to its neighbours, d²_nk = Σ_s (x_ns - x_js)².
 
-    Here i = index_nk.
+    Here j = index_nk.
 
     Args:
         x       points [N, S]
-        index   neighbours of each point [N, K], whole numbers
-        impl    "numpy", "kernel" or "auto"
+        index   rows of x that are the neighbours of each point [N, K], whole numbers, K ≥ 1
+        impl    "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto" (the
+                faster one)
 
     Returns:
-        [N, K]
+        d² [N, K]
 
     Raises:
-        ValueError: the index does not have one row for each point, or contains a point that x does
-            not have
+        ValueError: the index does not have one row for each point, does not consist of whole
+            numbers, or contains a point that x does not have
     """
     x, index = _check("squared_distances", index, x)
     if len(index) != x.shape[0]:
@@ -88,16 +93,18 @@ def pair_sums(p, q, index, impl="auto"):
     """Return a sum for each point and neighbour, y_nk = p_n + q_j with j = index_nk.
 
     Args:
-        p       [N, F]
-        q       [N, F]
-        index   neighbours of each point [N, K], whole numbers
-        impl    "numpy", "kernel" or "auto"
+        p       summand of each point [N, F]
+        q       summand of each point as a neighbour [N, F]
+        index   rows of q that are the neighbours of each point [N, K], whole numbers, K ≥ 1
+        impl    "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto" (the
+                faster one)
 
     Returns:
-        [N, K, F]
+        y [N, K, F]
 
     Raises:
-        ValueError: the shapes do not fit
+        ValueError: the shapes do not fit, or the index does not consist of whole numbers from 0 to
+            N - 1
     """
     p, q, index = _check("pair_sums", index, p, q)
     if p.shape != q.shape or len(index) != p.shape[0]:
@@ -114,7 +121,17 @@ def _check(name, index, *arrays):
 
 
 def index_table(name, index, n):
-    """Return the index as an array [N, K] of int64, checked to be from 0 to n - 1."""
+    """Return a table of neighbours as an array [N, K] of int64, after a check of its numbers.
+
+    Args:
+        name    function that is called, for the error message
+        index   the table [N, K], K ≥ 1
+        n       number of rows to which it may point
+
+    Raises:
+        ValueError: the table has a different shape, or its numbers are not whole and from 0 to
+            n - 1
+    """
     index = np.asarray(to_array(index))
     if index.dtype.kind not in "iu":
         raise ValueError(

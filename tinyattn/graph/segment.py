@@ -5,11 +5,9 @@
 In message passing, the segments are the receivers. The order of the rows does not matter, so the
 reductions are suitable for sets. An empty segment gives 0, or 1 for prod. Slides K35, K37.
 
-All functions except sum and mean have `impl`, which is "numpy" (array algebra, which can be
-differentiated more than once), "kernel" (compiled loops) or "auto" ("kernel" where it is faster).
-They take values [E, ...] and ids [E], whole numbers. They raise TypeError for ids of another type
-and for boolean values, and ValueError if the number of ids differs from the number of rows, or if
-ids are outside of [0, num_segments).
+The functions of segments other than sum and mean take `impl`, which is "numpy" (array algebra,
+which can be differentiated more than once), "kernel" (compiled loops) or "auto" ("kernel" where it
+is faster).
 """
 
 import numpy as np
@@ -22,26 +20,36 @@ def segment_sum(values, ids, num_segments):
     """Return the sum of each segment, y_n = Σ values_e over the rows e with ids_e = n.
 
     Args:
-        values         [E, ...]
-        ids            segment of each row [E], whole numbers
+        values         numbers [E, ...], whose rows are grouped into segments
+        ids            segment of each row [E], whole numbers from 0 to num_segments - 1
         num_segments   number of segments, including empty ones, which give 0
 
     Returns:
-        [num_segments, ...]
+        y [num_segments, ...]
+
+    Raises:
+        TypeError: values are bool, or ids are not whole numbers
+        ValueError: the number of ids differs from the number of rows, or ids are outside of
+            [0, num_segments)
     """
     return ops.segment_sum(*_check("segment_sum", values, ids, num_segments))
 
 
 def segment_mean(values, ids, num_segments):
-    """Return the mean of each segment.
+    """Return the mean of each segment, y_n = mean of values_e over the rows e with ids_e = n.
 
     Args:
-        values         [E, ...]
-        ids            segment of each row [E], whole numbers
+        values         numbers [E, ...], whose rows are grouped into segments
+        ids            segment of each row [E], whole numbers from 0 to num_segments - 1
         num_segments   number of segments, including empty ones, which give 0
 
     Returns:
-        [num_segments, ...]
+        y [num_segments, ...]
+
+    Raises:
+        TypeError: values are bool, or ids are not whole numbers
+        ValueError: the number of ids differs from the number of rows, or ids are outside of
+            [0, num_segments)
     """
     return ops.segment_mean(*_check("segment_mean", values, ids, num_segments))
 
@@ -51,11 +59,16 @@ def global_add_pool(x, batch, size=None):
 
     Args:
         x       features of the nodes [N, ...]
-        batch   index of each node's graph [N], as in `Graph.batch`, or None for a single graph
-        size    number of graphs, or None to count up to the last graph that has a node
+        batch   index of each node's graph [N], whole numbers, or None for a single graph
+        size    number of graphs, including graphs without nodes. None: count up to the last graph
+                that has a node. It is ignored if batch is None
 
     Returns:
-        [size, ...]
+        [size, ...], with 0 for a graph without nodes
+
+    Raises:
+        TypeError: batch does not consist of whole numbers
+        ValueError: batch does not have one index for each node, or an index is outside of [0, size)
     """
     return segment_sum(x, *_graphs(x, batch, size))
 
@@ -65,11 +78,16 @@ def global_mean_pool(x, batch, size=None):
 
     Args:
         x       features of the nodes [N, ...]
-        batch   index of each node's graph [N], as in `Graph.batch`, or None for a single graph
-        size    number of graphs, or None to count up to the last graph that has a node
+        batch   index of each node's graph [N], whole numbers, or None for a single graph
+        size    number of graphs, including graphs without nodes. None: count up to the last graph
+                that has a node. It is ignored if batch is None
 
     Returns:
-        [size, ...]
+        [size, ...], with 0 for a graph without nodes
+
+    Raises:
+        TypeError: batch does not consist of whole numbers
+        ValueError: batch does not have one index for each node, or an index is outside of [0, size)
     """
     return segment_mean(x, *_graphs(x, batch, size))
 
@@ -79,11 +97,16 @@ def global_max_pool(x, batch, size=None):
 
     Args:
         x       features of the nodes [N, ...]
-        batch   index of each node's graph [N], as in `Graph.batch`, or None for a single graph
-        size    number of graphs, or None to count up to the last graph that has a node
+        batch   index of each node's graph [N], whole numbers, or None for a single graph
+        size    number of graphs, including graphs without nodes. None: count up to the last graph
+                that has a node. It is ignored if batch is None
 
     Returns:
-        [size, ...]
+        [size, ...], with 0 for a graph without nodes
+
+    Raises:
+        TypeError: batch does not consist of whole numbers
+        ValueError: batch does not have one index for each node, or an index is outside of [0, size)
     """
     return segment_max(x, *_graphs(x, batch, size))
 
@@ -97,63 +120,92 @@ def _graphs(x, batch, size):
 
 
 def segment_max(values, ids, num_segments, impl="auto"):
-    """Return the maximum of each segment. Equal maxima share the gradient equally.
+    """Return the maximum of each segment, y_n = max values_e over the rows e with ids_e = n.
+
+    Equal maxima share the gradient equally.
 
     Args:
-        values         [E, ...]
-        ids            segment of each row [E], whole numbers
+        values         numbers [E, ...], whose rows are grouped into segments
+        ids            segment of each row [E], whole numbers from 0 to num_segments - 1
         num_segments   number of segments, including empty ones, which give 0
-        impl           "numpy", "kernel" or "auto"
+        impl           "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto"
+                       (the faster one)
 
     Returns:
-        [num_segments, ...]
+        y [num_segments, ...]
+
+    Raises:
+        TypeError: values are bool, or ids are not whole numbers
+        ValueError: the number of ids differs from the number of rows, or ids are outside of
+            [0, num_segments)
     """
     return ops.segment_max(*_check("segment_max", values, ids, num_segments), impl=impl)
 
 
 def segment_min(values, ids, num_segments, impl="auto"):
-    """Return the minimum of each segment. Equal minima share the gradient equally.
+    """Return the minimum of each segment, y_n = min values_e over the rows e with ids_e = n.
+
+    Equal minima share the gradient equally.
 
     Args:
-        values         [E, ...]
-        ids            segment of each row [E], whole numbers
+        values         numbers [E, ...], whose rows are grouped into segments
+        ids            segment of each row [E], whole numbers from 0 to num_segments - 1
         num_segments   number of segments, including empty ones, which give 0
-        impl           "numpy", "kernel" or "auto"
+        impl           "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto"
+                       (the faster one)
 
     Returns:
-        [num_segments, ...]
+        y [num_segments, ...]
+
+    Raises:
+        TypeError: values are bool, or ids are not whole numbers
+        ValueError: the number of ids differs from the number of rows, or ids are outside of
+            [0, num_segments)
     """
     return ops.segment_min(*_check("segment_min", values, ids, num_segments), impl=impl)
 
 
 def segment_prod(values, ids, num_segments, impl="auto"):
-    """Return the product of each segment.
+    """Return the product of each segment, y_n = Π values_e over the rows e with ids_e = n.
 
     Args:
-        values         [E, ...]
-        ids            segment of each row [E], whole numbers
+        values         numbers [E, ...], whose rows are grouped into segments
+        ids            segment of each row [E], whole numbers from 0 to num_segments - 1
         num_segments   number of segments, including empty ones, which give 1
-        impl           "numpy", "kernel" or "auto"
+        impl           "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto"
+                       (the faster one)
 
     Returns:
-        [num_segments, ...]
+        y [num_segments, ...]
+
+    Raises:
+        TypeError: values are bool, or ids are not whole numbers
+        ValueError: the number of ids differs from the number of rows, or ids are outside of
+            [0, num_segments)
     """
     return ops.segment_prod(*_check("segment_prod", values, ids, num_segments), impl=impl)
 
 
 def segment_softmax(values, ids, num_segments, impl="auto"):
-    """Return the softmax within each segment, exp(values_e) / Σ exp(values_e').
+    """Return the softmax within each segment, y_e = exp(values_e) / Σ_e' exp(values_e').
 
-    The result is 0 for a row of -inf, even if all rows of the segment are -inf.
+    The sum runs over all rows e' of the segment of row e. The result is 0 for a row of -inf, even
+    if all rows of the segment are -inf.
 
     Args:
-        values         [E, ...]
-        ids            segment of each row [E], whole numbers
-        num_segments   number of segments
-        impl           "numpy", "kernel" or "auto"
+        values         numbers [E, ...], whose rows are grouped into segments
+        ids            segment of each row [E], whole numbers from 0 to num_segments - 1
+        num_segments   number of segments, including empty ones
+        impl           "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto"
+                       (the faster one)
 
     Returns:
-        [E, ...]
+        y [E, ...]
+
+    Raises:
+        TypeError: values are bool, or ids are not whole numbers
+        ValueError: the number of ids differs from the number of rows, or ids are outside of
+            [0, num_segments)
     """
     values, ids, n = _check("segment_softmax", values, ids, num_segments)
     return ops.segment_softmax(as_float(values), ids, n, impl=impl)
@@ -177,8 +229,8 @@ def _check(name, values, ids, n):
         raise TypeError(f"{name}: ids must be integers, got {ids.dtype}")
     if values.ndim == 0 or ids.shape != values.shape[:1]:
         raise ValueError(
-            f"{name}: ids must be one id for each row of values, got ids {ids.shape} for values "
-            f"{values.shape}"
+            f"{name}: expected an id for each row of values, got ids of shape {ids.shape} and "
+            f"values of shape {values.shape}"
         )
     if not isinstance(n, int | np.integer) or n < 0:
         raise ValueError(f"{name}: num_segments must be a whole number >= 0, got {n!r}")

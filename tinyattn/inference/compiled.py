@@ -31,10 +31,14 @@ def compile(model):
     Args:
         model   the model. Its parameters are shared and not copied
 
+    Returns:
+        a `Compiled` model, which you call like the model. Printing it shows which layers are
+        compiled
+
     Raises:
-        CannotCompile: a layer is an instance of a subclass, has a replaced method, or is watched,
-        so a compiled call would give a different result. A module that you wrote from scratch runs
-        unchanged
+        TypeError: model is not an nn.Module
+        CannotCompile: a layer is an instance of a subclass or has a replaced method, so a compiled
+            call would give a different result. A module that you wrote from scratch runs unchanged
     """
     return Compiled(model)
 
@@ -47,7 +51,10 @@ class Compiled:
     way that `compile` refuses, it raises `CannotCompile`. Its results have no gradient.
 
     Args:
-        model   the model
+        model   the model, whose parameters are shared
+
+    Attributes:
+        compiled_layers   names of the compiled layers
     """
 
     def __init__(self, model):
@@ -102,7 +109,13 @@ class Compiled:
             )
 
     def module(self):
-        """Return the current copy of the model, for use under `no_grad` and in evaluation mode."""
+        """Return the current copy of the model, which is compiled again if the model has changed.
+
+        Call the copy under `no_grad` and in evaluation mode.
+
+        Raises:
+            CannotCompile: a layer was changed in a way that `compile` refuses
+        """
         if self._seen is None or not self._seen.is_current():
             self._compile()
         return self._module
@@ -113,16 +126,16 @@ class Compiled:
             return self.module()(*inputs, **options)
 
     def generate(self, *inputs, **options):
-        """Return the result of `model.generate(*inputs, **options)`."""
+        """Return the result of `model.generate(*inputs, **options)`, computed by the copy."""
         return self.module().generate(*inputs, **{**options, "compiled": False})
 
     def sentence_vectors(self, *inputs, **options):
-        """Return the result of `model.sentence_vectors(*inputs, **options)`."""
+        """Return the result of `model.sentence_vectors(*inputs, **options)`, from the copy."""
         return self.module().sentence_vectors(*inputs, **{**options, "compiled": False})
 
     @property
     def compiled_layers(self):
-        """Return the names of the compiled layers."""
+        """Return the list of the names of the compiled layers."""
         return [name for name, module, how in self._parts if how.startswith("compiled")]
 
     def __repr__(self):
@@ -139,7 +152,7 @@ class Compiled:
 
 
 def _in_groups(parts):
-    """Return a row for each part, or one row for successive parts that run in the same way."""
+    """Return a row for each part, and one row for several numbered parts that run the same way."""
     rows, last = [], None
     for name, module, how in parts:
         parent, _, number = name.rpartition(".")

@@ -52,7 +52,7 @@ class OneTokenEncoderLayer(Module):
         self.eps = epsilons(layer.norm1, layer.norm2)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """Return the output of the layer for x [B, T, D]."""
+        """Return the output of the layer for x [B, T, D] and its mask, causal and cache."""
         heads = self.layer.self_attn
         if mask is not None or not is_one_token(x, heads.embed_dim, cache):
             return self.layer(x, mask, causal, cache)
@@ -64,7 +64,11 @@ class OneTokenEncoderLayer(Module):
 class OneTokenLlamaBlocks(Module):
     """A compiled `nn.LlamaBlocks`, for one new token of each text and all blocks in one call.
 
-    The tables contain the addresses of the arrays of all blocks, which `arrays` keeps alive.
+    Args:
+        layer       the `nn.LlamaBlocks`, which is called if the compiled call is not possible
+        quantized   list of its blocks
+        arrays      list of the arrays of each block, the first result of `llama_arrays`. The kernel
+                    receives their addresses, and this list keeps them alive
     """
 
     runs = OneTokenEncoderLayer.runs
@@ -87,7 +91,7 @@ class OneTokenLlamaBlocks(Module):
         self.pairs = PAIRS[type(heads.rotary)](heads.d)
 
     def forward(self, x, cache=None):
-        """Return the output for x [B, T, D], with a cache for each block."""
+        """Return the output for x [B, T, D], where `cache` is a list of the blocks' caches."""
         if (
             cache is None
             or len(cache) != len(self.maps)
@@ -126,7 +130,7 @@ class OneTokenLlamaBlock(OneTokenLlamaBlocks):
     """A compiled `nn.LlamaBlock`, for one new token of each text."""
 
     def forward(self, x, cache=None):
-        """Return the output for x [B, T, D]."""
+        """Return the output for x [B, T, D] and the cache of the block."""
         if cache is None or not is_one_token(x, self.width, cache):
             return self.layer(x, cache)
         return super().forward(x, [cache])
@@ -179,7 +183,10 @@ class FewTokensEncoderLayer(Module):
         self.eps = epsilons(layer.norm1, layer.norm2)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """Return the output of the layer for x [B, T, D], compiled for masks [B, 1, T] and None."""
+        """Return the output of the layer for x [B, T, D] and its mask, causal and cache.
+
+        The compiled call supports only masks [B, 1, T] and None, without causal and cache.
+        """
         heads = self.layer.self_attn
         if causal or cache is not None or not self._fits(x, heads.embed_dim, mask):
             return self.layer(x, mask, causal, cache)
@@ -201,7 +208,7 @@ class FewTokensEncoderLayer(Module):
 
 
 def is_array_of(x, D):
-    """Return whether x is a Tensor [B, T, D] of float32 that needs no gradient."""
+    """Return whether x is a Tensor [B, T, D] in float32 that does not require a gradient."""
     return (
         isinstance(x, Tensor)
         and x.ndim == 3
@@ -232,7 +239,10 @@ def is_float32(array):
 
 
 def encoder_form(layer):
-    """Return (the form that runs an `nn.TransformerEncoderLayer`, a note about it)."""
+    """Return the module that runs an `nn.TransformerEncoderLayer`, and a note for the user.
+
+    If `layer` cannot be compiled, the module is the layer itself, and the note tells the reason.
+    """
     reason = unsupported_reason(
         layer,
         {
@@ -289,7 +299,7 @@ MAPS = (
 
 
 def llama_form(layer):
-    """Return (the form that runs an `nn.LlamaBlock`, a note about it)."""
+    """Return the module that runs `layer`, an `nn.LlamaBlock`, and a note (see `encoder_form`)."""
     arrays, reason = llama_arrays(layer)
     if reason is not None:
         return layer, f"module: {reason}"
@@ -297,7 +307,10 @@ def llama_form(layer):
 
 
 def llama_blocks_form(layer):
-    """Return (form, note) for an `nn.LlamaBlocks`, or None if it has no compiled form."""
+    """Return the module that runs `layer`, an `nn.LlamaBlocks`, and a note, or None.
+
+    If the result is None, the blocks cannot be run in one call, and each is compiled separately.
+    """
     quantized = list(layer)
     if not quantized or any(type(block) is not LlamaBlock for block in quantized):
         return None
@@ -309,14 +322,25 @@ def llama_blocks_form(layer):
 
 
 def llama_sizes(block):
-    """Return the sizes that the blocks of one call share."""
+    """Return the sizes D, H, G and d, the kind of rotation and the hidden size of a block.
+
+    Blocks can be run in one call only if these agree.
+    """
     heads, D = block.self_attn, block.input_layernorm.weight.size
     hidden, rotary = width_of(block.mlp.up_proj), (type(heads.rotary), heads.rotary.base)
     return D, heads.num_heads, heads.num_kv_heads, heads.d, rotary, hidden
 
 
 def llama_arrays(layer):
-    """Return (norms, (matrix, kind, bias) of each map) of a block, or the reason why this fails."""
+    """Return the arrays of a block, and the reason why it cannot be compiled, or None.
+
+    Args:
+        layer   an `nn.LlamaBlock`
+
+    Returns:
+        ((weights of the norms, maps), reason), where maps contains (matrix, bytes of a quantized
+        block or 0, bias) for each linear map. The arrays can be used only if the reason is None
+    """
     reason = unsupported_reason(
         layer,
         {
@@ -357,7 +381,13 @@ def llama_arrays(layer):
 
 
 def block_rows(name, part, shape):
-    """Return the bytes of a matrix in blocks, or the reason why a kernel cannot use them."""
+    """Return (bytes of a quantized matrix, None), or (None, why a kernel cannot use them).
+
+    Args:
+        name    name of the part, for the reason
+        part    a `QuantizedLinear`
+        shape   shape that the kernel expects
+    """
     quantized = part.blocks
     if quantized.shape != shape or not quantized.raw.flags.c_contiguous:
         return None, f"its {name} is {quantized}, expected {shape} in one piece"
@@ -365,12 +395,12 @@ def block_rows(name, part, shape):
 
 
 def width_of(part):
-    """Return the number of features of a linear map, whether it is in blocks or not."""
+    """Return the number of output features of `part`, a `Linear` or `QuantizedLinear`."""
     return part.blocks.shape[0] if type(part) is QuantizedLinear else part.out_features
 
 
 def norm_form(layer):
-    """Return (the form that runs an `nn.RMSNorm`, a note about it)."""
+    """Return the module that runs `layer`, an `nn.RMSNorm`, and a note (see `encoder_form`)."""
     reason = unsupported_reason(layer, {})
     if reason is None and (layer.weight is None or layer.weight.ndim != 1):
         reason = "its weight is not one number for each feature"
@@ -382,7 +412,7 @@ def norm_form(layer):
 
 
 def quantized_linear_form(layer):
-    """Return (the form that runs a `QuantizedLinear`, a note about it)."""
+    """Return the module that runs `layer`, a `QuantizedLinear`, and a note (see `encoder_form`)."""
     raw, reason = layer.weight.data, unsupported_reason(layer, {})
     if reason is None and not (raw.flags.c_contiguous and raw.flags.writeable):
         reason = "its weight is not in one piece that can be written to"
@@ -401,23 +431,31 @@ COMPILED = {
 
 
 def unsupported_reason(layer, kinds):
-    """Return why a layer has no compiled form, such as dropout, or None if it has one.
+    """Return the reason why a layer cannot be compiled, or None if it can.
 
-    `kinds` gives the class of each part that the kernel computes.
+    Args:
+        layer   the layer
+        kinds   {name of a part: class or classes that the kernel supports}
     """
     if not have_numba("inference.compile"):
         return "Numba is missing"
     for name, kind in kinds.items():
         part = part_of(layer, name)
         if type(part) not in (kind if isinstance(kind, tuple) else (kind,)):
-            return f"its {name} is a {type(part).__name__}"
+            return f"its {name} is of type {type(part).__name__}"
         if part.training and (getattr(part, "dropout", 0) or getattr(part, "p", 0)):
-            return f"its {name} drops numbers, as in training; call .eval() first"
+            return f"its {name} has dropout in training mode; call .eval() first"
     return None
 
 
 def rows(layer, shapes):
-    """Return each parameter's memory as a row (empty for None), or the reason why this fails."""
+    """Return (parameters of a layer as rows, None), or (None, why a kernel cannot use them).
+
+    Args:
+        layer    the layer
+        shapes   {name of a parameter: shape that the kernel expects}. A bias or norm weight that is
+                 None gives an empty row
+    """
     found = []
     for name, shape in shapes.items():
         p = part_of(layer, name)
@@ -437,6 +475,6 @@ def part_of(layer, name):
 
 
 def epsilons(*norms):
-    """Return ε of each norm. An RMSNorm with None uses the machine precision."""
+    """Return ε of each of the `norms` in float32, the machine precision if it is None."""
     eps = [np.finfo(np.float32).eps if norm.eps is None else norm.eps for norm in norms]
     return tuple([np.float32(e) for e in eps])

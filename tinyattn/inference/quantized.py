@@ -1,4 +1,4 @@
-"""Layers for generation and not for training, with weights that stay in blocks of few bits.
+"""Layers for generation and not for training, with weights that stay in blocks of a few bits.
 
 The weights have no gradient and cannot be trained, but the inputs have a gradient, as in every
 layer.
@@ -19,14 +19,14 @@ class _InBlocks(Module):
         if not isinstance(blocks, QuantizedMatrix):
             raise TypeError(
                 f"{type(self).__name__}: expected a QuantizedMatrix, such as gguf.mapped returns, "
-                f"got a {type(blocks).__name__}"
+                f"got {type(blocks).__name__}"
             )
         self.kind, self.weight = blocks.kind, Buffer(0)
         self.weight.data = blocks.raw  # the bytes of a file need not be copied
 
     @property
     def blocks(self):
-        """Return the matrix."""
+        """Return the weight as a `QuantizedMatrix`."""
         return QuantizedMatrix(self.kind, self.weight.data)
 
     def extra_repr(self):
@@ -37,7 +37,10 @@ class QuantizedLinear(_InBlocks):
     """A linear layer y = x Wᵀ without a bias and with a quantized weight W [out, in].
 
     Args:
-        blocks   a `QuantizedMatrix`
+        blocks   the weight, an `ops.quantized.QuantizedMatrix` [out, in]
+
+    Raises:
+        TypeError: blocks is not a QuantizedMatrix
     """
 
     def forward(self, x, impl="auto"):
@@ -45,7 +48,8 @@ class QuantizedLinear(_InBlocks):
 
         Args:
             x      the input
-            impl   "sums", "numpy", "kernel" or "auto"
+            impl   "sums" (loops), "numpy" (unpacks W first), "kernel" (compiled) or "auto" (the
+                   faster of "numpy" and "kernel")
 
         Raises:
             ValueError: x has a different number of features
@@ -57,18 +61,26 @@ class QuantizedEmbedding(_InBlocks):
     """An embedding y = W[ids] with a quantized weight W [rows, features].
 
     Args:
-        blocks   a `QuantizedMatrix`
+        blocks   the table, an `ops.quantized.QuantizedMatrix` [rows, features]
+
+    Raises:
+        TypeError: blocks is not a QuantizedMatrix
     """
 
     def forward(self, ids):
-        """Look up and unpack the vectors. Shape: ids [...] → [..., features], float32."""
+        """Look up and unpack the vectors. Shape: ids [...] → [..., features], float32.
+
+        Raises:
+            TypeError: the ids are not integers
+            IndexError: an id is negative, or has no row
+        """
         blocks = self.blocks
         ids = check_indices("embedding", ids, blocks.shape[0])
         return from_numpy(blocks.unpack(ids))
 
 
 def numbers_in_blocks(module):
-    """Return the number of elements of all quantized matrices, where shared matrices count once."""
+    """Return the number of elements of all quantized matrices in `module`, each counted once."""
     matrices = {
         m.weight.data.ctypes.data: math.prod(m.blocks.shape)
         for m in module.modules()

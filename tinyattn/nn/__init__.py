@@ -1,4 +1,4 @@
-"""Layers: modules with weights, and the functions of networks as modules."""
+"""Layers, and the activations and losses of `tinyattn.functional` as modules."""
 
 from tinyattn.engine import torch_hints
 from tinyattn.nn import init

@@ -16,7 +16,7 @@ class LeakyReLU(Module):
     """The leaky rectified linear unit, y = x for x > 0 and y = negative_slope · x otherwise.
 
     Args:
-        negative_slope   slope for negative x
+        negative_slope   slope of y for negative x
     """
 
     def __init__(self, negative_slope=0.01):
@@ -34,7 +34,7 @@ class ELU(Module):
     """The exponential linear unit, y = x for x > 0 and y = α (eˣ - 1) otherwise.
 
     Args:
-        alpha   α, where y approaches -α for very negative x
+        alpha   α, the factor of eˣ - 1, so y approaches -α for very negative x
     """
 
     def __init__(self, alpha=1.0):
@@ -49,7 +49,8 @@ class GELU(Module):
     """The Gaussian error linear unit, y = x Φ(x), with the cumulative normal distribution Φ.
 
     Args:
-        approximate   "none" for Φ itself, "tanh" for the approximation that GPT-2 uses
+        approximate   "none" for Φ itself, or "tanh" for GPT-2's approximation
+                      Φ(x) ≈ (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2
     """
 
     def __init__(self, approximate="none"):
@@ -92,7 +93,7 @@ class Softmax(Module):
     """The softmax, y_i = exp(x_i) / Σ_j exp(x_j): positive numbers that sum to 1.
 
     Args:
-        axis   axis along which the results sum to 1
+        axis   axis along which the results sum to 1, by default the last one
     """
 
     def __init__(self, axis=-1):

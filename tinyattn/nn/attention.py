@@ -20,19 +20,21 @@ class MultiheadAttention(Module):
         head_h = softmax(Q_h K_hᵀ / √d) V_h   on the features of head h
         out = [head_1, …, head_H] W_oᵀ + b_o
 
-    W_q, W_k and W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim]. If kdim or
-    vdim is given, W_q, W_k and W_v are q_proj_weight, k_proj_weight and v_proj_weight. Names,
-    layouts and initial values are the same as in torch.nn.MultiheadAttention, so its state_dict can
-    be loaded.
+    W_q, W_k and W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim], and b_q, b_k
+    and b_v those of in_proj_bias [3·embed_dim]. W_o and b_o belong to the linear layer out_proj. If
+    kdim or vdim is given, W_q, W_k and W_v are q_proj_weight, k_proj_weight and v_proj_weight.
+    Names, layouts and initial values are the same as in torch.nn.MultiheadAttention, so its
+    state_dict can be loaded.
 
     Args:
         embed_dim   number of features of the queries and of the output, a multiple of num_heads
         num_heads   number H of heads
         dropout     probability with which an attention weight becomes 0 in training
         bias        False: the projections have no bias
-        kdim        number of features of the keys, or None for embed_dim
-        vdim        number of features of the values, or None for embed_dim
-        rng         seed or numpy.random.Generator for the initial values
+        kdim        number of features of the input `k`, or None for embed_dim
+        vdim        number of features of the input `v`, or None for embed_dim
+        rng         seed or numpy.random.Generator for the initial values and the dropout, or None
+                    for the default generator
 
     Raises:
         ValueError: num_heads does not divide embed_dim
@@ -86,24 +88,34 @@ class MultiheadAttention(Module):
             k                      tokens from which the keys are computed, [B, S, kdim]
             v                      tokens from which the values are computed, [B, S, vdim]
             mask                   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have
-                                   length 1. True means that query t may attend to key s. To hide
-                                   padding, pass keep[:, None, :], where keep [B, S] is False for
-                                   padding
+                                   length 1. True means that query t may attend to key s, and None
+                                   that all may attend to all. To hide padding, pass
+                                   keep[:, None, :], where keep [B, S] is False for padding
             causal                 True: query t attends only to the keys s ≤ t
-            need_weights           False: return None instead of the weights, which is faster
+            need_weights           True: return the weights too, for which impl="auto" is always
+                                   "numpy". False: return None instead of them, which is faster
             average_attn_weights   False: return the weights of each head instead of their mean over
                                    the heads
             bias                   numbers added to the scores, in one of the shapes of the mask
-            impl                   implementation, as in `F.scaled_dot_product_attention`
-            cache                  keys and values of earlier calls. With an `nn.KeyValueCache`, q,
-                                   k and v are the next tokens, which also attend to all tokens in
-                                   the cache. An `nn.CrossAttentionCache` keeps the keys and values
-                                   of the first call
+            impl                   "sums" (loops), "numpy" (can be differentiated more than once),
+                                   "kernel" (compiled) or "auto" (the faster of "numpy" and
+                                   "kernel")
+            cache                  keys and values of earlier calls, or None. With an
+                                   `nn.KeyValueCache`, q, k and v are the next T tokens. Each of
+                                   them attends to itself and to all earlier tokens, whether or not
+                                   `causal` is set, and S in the shape of the mask counts all
+                                   tokens. An `nn.CrossAttentionCache` keeps the keys and values of
+                                   the first call, so later calls ignore k and v
 
         Returns:
             (out [B, T, embed_dim], weights). The weights are None if need_weights is False.
             Otherwise they are the mean over the heads [B, T, S], or the weights of each head [B, H,
             T, S]. In training, the weights include the dropout
+
+        Raises:
+            ValueError: the shapes do not fit, or dropout is used with the impl "sums" or "kernel"
+            TypeError: the mask is not bool
+            RuntimeError: a cache is used while gradients are recorded
         """
         q, k, v = as_tensors(q, k, v)
         self._check(q, k, v)
@@ -132,6 +144,7 @@ class MultiheadAttention(Module):
         if drop:
             a = F.dropout(a, self.dropout, True, self.rng)
         if a is not None and impl in ("auto", "numpy"):
+            # the weights exist already, so a kernel would only compute them again
             y = np.matmul(a, v)
         else:
             y = F.scaled_dot_product_attention(q, k, v, mask, bias, causal, impl=impl)
@@ -141,13 +154,19 @@ class MultiheadAttention(Module):
         return out, a.mean(axis=-3) if average_attn_weights else a
 
     def _is_self_attention(self, q, k, v, need_weights, impl, cache):
-        """Return whether `F.packed_self_attention` can be used: no weights, dropout or cache."""
+        """Return whether `F.packed_self_attention` can be used.
+
+        It needs q = k = v, and neither returns weights nor supports dropout or a cache.
+        """
         drop = self.dropout > 0 and self.training
         one = self.in_proj_weight is not None and q is k and k is v
         return one and not (need_weights or drop) and impl == "auto" and cache is None
 
     def _heads(self, q, k, v, cache, causal):
-        """Return queries, keys and values of each head [B, H, T or S, d], with mask and causal."""
+        """Return (q, k, v, past, causal) with q, k, v of each head [B, H, T or S, d].
+
+        `past` is the mask with which new tokens attend to the tokens in the cache, or None.
+        """
         if cache is None:
             return *(self._split(x) for x in self._project(q, k, v)), None, causal
         if q.ndim != 3:
@@ -181,12 +200,12 @@ class MultiheadAttention(Module):
         return list(zip(weights, biases, strict=True))
 
     def _split(self, x):
-        """[B, T, H·d] -> [B, H, T, d]"""
+        """Split the features among the heads, [B, T, H·d] → [B, H, T, d]."""
         d = self.embed_dim // self.num_heads
         return np.swapaxes(np.reshape(x, (*x.shape[:-1], self.num_heads, d)), -3, -2)
 
     def _join(self, y):
-        """[B, H, T, d] -> [B, T, H·d]"""
+        """Concatenate the features of the heads, [B, H, T, d] → [B, T, H·d]."""
         y = np.swapaxes(y, -3, -2)
         return np.reshape(y, (*y.shape[:-2], self.embed_dim))
 
@@ -205,26 +224,34 @@ class MultiheadAttention(Module):
         """Add an axis for the heads to a mask or bias that has none.
 
         Args:
-            x        the mask or bias
-            scores   shape of the scores that it must fit
-            name     "mask" or "bias", for errors
+            x        the mask or bias, or None
+            scores   shape [B, H, T, S] of the scores, or [H, T, S] without B
+            name     "mask" or "bias", for the error message
+
+        Returns:
+            x with as many axes as it needs to broadcast to `scores`, or None
+
+        Raises:
+            ValueError: x does not broadcast to `scores`
         """
         if x is None:
             return None
         x = x if isinstance(x, Tensor) else np.asarray(x)
+        given = x.shape
         x = np.expand_dims(x, -3) if x.ndim == len(scores) - 1 else x
         fits = 2 <= x.ndim <= len(scores) and all(
             n in (1, m) for n, m in zip(x.shape[::-1], scores[::-1], strict=False)
         )
         if fits:
             return x
-        shapes = "[T, S], [B, T, S] and [B, H, T, S]"
-        padding = (
-            ". To hide padding with keep [B, S], pass keep[:, None, :]" if name == "mask" else ""
-        )
+        batched = len(scores) == 4
+        shapes = "[T, S], [B, T, S] or [B, H, T, S]" if batched else "[T, S] or [H, T, S]"
+        keep = "keep [B, S], pass keep[:, None, :]" if batched else "keep [S], pass keep[None, :]"
+        padding = f". To hide padding with {keep}" if name == "mask" else ""
         raise ValueError(
-            f"{type(self).__name__}: {name} must be one of {shapes} with [B, H, T, S] = {scores} "
-            f"(any axis may be 1), got {x.shape}{padding}"
+            f"{type(self).__name__}: {name} must be {shapes} with "
+            f"[{'B, ' if batched else ''}H, T, S] = {scores} (any axis may be 1), got shape "
+            f"{given}{padding}"
         )
 
     def extra_repr(self):
@@ -236,14 +263,18 @@ class MultiheadAttention(Module):
 class SelfAttention(MultiheadAttention):
     """Attention within one set of tokens x, from which queries, keys and values are computed.
 
-    The parameters are the same as in `MultiheadAttention`.
+    The parameters of the layer are the same as in `MultiheadAttention`.
 
     Args:
         d         number of features
         heads     number of heads, which divides d
         dropout   probability with which an attention weight becomes 0 in training
         bias      False: the projections have no bias
-        rng       seed or numpy.random.Generator for the initial values
+        rng       seed or numpy.random.Generator for the initial values and the dropout, or None for
+                  the default generator
+
+    Raises:
+        ValueError: heads does not divide d
     """
 
     def __init__(self, d, heads=1, dropout=0.0, bias=True, rng=None):
@@ -264,16 +295,26 @@ class SelfAttention(MultiheadAttention):
 
         Args:
             x                      the tokens [B, N, d]
-            mask                   as in `MultiheadAttention`
+            mask                   bool [N, N], [B, N, N] or [B, H, N, N], where any axis may have
+                                   length 1, True where token t may attend to token s. To hide
+                                   padding, pass keep[:, None, :], where keep [B, N] is False for
+                                   padding
             causal                 True: token t attends only to the tokens ≤ t
-            need_weights           True: return the weights too
+            need_weights           True: return the weights too, which is slower
             average_attn_weights   False: return the weights of each head instead of their mean over
                                    the heads
-            bias                   added to the scores, as in `MultiheadAttention`
-            impl                   implementation, as in `F.scaled_dot_product_attention`
+            bias                   numbers added to the scores, in one of the shapes of the mask
+            impl                   "sums" (loops), "numpy" (can be differentiated more than once),
+                                   "kernel" (compiled) or "auto" (the faster of "numpy" and
+                                   "kernel")
 
         Returns:
-            out [B, N, d], or (out, weights) with need_weights
+            out [B, N, d], or (out, weights) with need_weights, where the weights are [B, N, N] or,
+            for each head, [B, H, N, N]
+
+        Raises:
+            ValueError: the shapes do not fit, or dropout is used with the impl "sums" or "kernel"
+            TypeError: the mask is not bool
         """
         out, weights = super().forward(
             x, x, x, mask, causal, need_weights, average_attn_weights, bias, impl
@@ -284,7 +325,7 @@ class SelfAttention(MultiheadAttention):
 class CrossAttention(MultiheadAttention):
     """Attention of x to a context, a second set of tokens that gives the keys and values.
 
-    The parameters are the same as in `MultiheadAttention`.
+    The parameters of the layer are the same as in `MultiheadAttention`.
 
     Args:
         d           number of features of x
@@ -292,7 +333,11 @@ class CrossAttention(MultiheadAttention):
         d_context   number of features of the context, or None for d
         dropout     probability with which an attention weight becomes 0 in training
         bias        False: the projections have no bias
-        rng         seed or numpy.random.Generator for the initial values
+        rng         seed or numpy.random.Generator for the initial values and the dropout, or None
+                    for the default generator
+
+    Raises:
+        ValueError: heads does not divide d
     """
 
     def __init__(self, d, heads=1, d_context=None, dropout=0.0, bias=True, rng=None):
@@ -315,16 +360,26 @@ class CrossAttention(MultiheadAttention):
         Args:
             x                      tokens that attend to the context [B, T, d]
             context                tokens that x attends to [B, S, d_context]
-            mask                   as in `MultiheadAttention`
+            mask                   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have
+                                   length 1, True where token t may attend to context token s. To
+                                   hide padding of the context, pass keep[:, None, :], where
+                                   keep [B, S] is False for padding
             causal                 True: token t attends only to the context tokens s ≤ t
-            need_weights           True: return the weights too
+            need_weights           True: return the weights too, which is slower
             average_attn_weights   False: return the weights of each head instead of their mean over
                                    the heads
-            bias                   added to the scores, as in `MultiheadAttention`
-            impl                   implementation, as in `F.scaled_dot_product_attention`
+            bias                   numbers added to the scores, in one of the shapes of the mask
+            impl                   "sums" (loops), "numpy" (can be differentiated more than once),
+                                   "kernel" (compiled) or "auto" (the faster of "numpy" and
+                                   "kernel")
 
         Returns:
-            out [B, T, d], or (out, weights) with need_weights
+            out [B, T, d], or (out, weights) with need_weights, where the weights are [B, T, S] or,
+            for each head, [B, H, T, S]
+
+        Raises:
+            ValueError: the shapes do not fit, or dropout is used with the impl "sums" or "kernel"
+            TypeError: the mask is not bool
         """
         out, weights = super().forward(
             x, context, context, mask, causal, need_weights, average_attn_weights, bias, impl

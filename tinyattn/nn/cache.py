@@ -19,6 +19,7 @@ class KeyValueCache:
     """A cache of the keys and values [B, H, S, d] of all tokens so far.
 
     Row b holds lengths[b] tokens (lengths [B]), and lengths[b] is the position of its next token.
+    H is the number of heads that have keys and values.
     """
 
     def __init__(self):
@@ -33,6 +34,14 @@ class KeyValueCache:
         Args:
             k   keys of the new tokens [B, H, T, d]
             v   values of the new tokens [B, H, T, d_v]
+
+        Returns:
+            (k [B, H, S, d], v [B, H, S, d_v]), arrays that share the memory of the cache. S is the
+            length of the longest row, and shorter rows are padded at their end
+
+        Raises:
+            ValueError: the number of sequences, heads or features differs from that of the cache
+            RuntimeError: k or v requires a gradient
         """
         k, v = _array_without_gradient(k), _array_without_gradient(v)
         B, T = k.shape[0], k.shape[-2]
@@ -46,7 +55,7 @@ class KeyValueCache:
         return self.k[..., :S, :], self.v[..., :S, :]
 
     def reserve(self, shape, dtype, d_v=None):
-        """Allocate memory for T new tokens, and count them.
+        """Make room for T new tokens in each row, and add T to the lengths.
 
         Args:
             shape   shape [B, H, T, d] of the new keys
@@ -54,14 +63,19 @@ class KeyValueCache:
             d_v     number of features of a value, or None for d
 
         Returns:
-            (k, v, lengths before the call). Write the new keys and values of row b into k[b, :] and
-            v[b, :], starting at position lengths[b]
+            (k [B, H, room, d], v [B, H, room, d_v], lengths [B] before the call), where k and v are
+            the arrays of the cache. Write the new keys of row b into k[b, :, n : n + T] with
+            n = lengths[b], and the new values in the same way into v
+
+        Raises:
+            ValueError: the number of sequences, heads or features differs from that of the cache
         """
         (B, *H, T, d), d_v = shape, shape[-1] if d_v is None else d_v
         if self.k is not None and (*H, d, d_v) != self._sizes():
             raise ValueError(
-                f"KeyValueCache: the cache holds heads and features {self._sizes()} (of keys, of "
-                f"values), got {(*H, d, d_v)}. Give each attention layer its own cache"
+                "KeyValueCache: (heads, features of a key, features of a value) is "
+                f"{self._sizes()} in the cache, got {(*H, d, d_v)}. Give each attention layer its "
+                "own cache"
             )
         if self.k is None:  # all rows are still empty
             self.lengths = np.zeros(B, np.int64)
@@ -83,7 +97,7 @@ class KeyValueCache:
         return self.k, self.v, before
 
     def addresses(self):
-        """Return the addresses in memory at which the keys and the values begin."""
+        """Return the two addresses in memory, as integers, at which keys and values begin."""
         k, v, places = self._places
         if k is not self.k or v is not self.v:
             places = address(self.k), address(self.v)
@@ -99,8 +113,9 @@ class KeyValueCache:
             T   number of new tokens
 
         Returns:
-            (mask, causal), for the arguments of an attention. The mask is [T, S] or [B, 1, T, S],
-            or None if no mask is needed besides `causal`
+            (mask, causal), for the arguments of an attention. The mask is bool [T, S] or
+            [B, 1, T, S], where S counts the tokens in the cache and the new ones, or None if no
+            mask is needed besides `causal`
         """
         if self.shortest == self.longest:
             if T == 1 or self.longest == 0:
@@ -110,24 +125,36 @@ class KeyValueCache:
         return (np.arange(self.longest + T) <= last[..., None])[:, None], False
 
     def positions(self, T):
-        """Return the positions of T new tokens: [T], or [B, T] if the rows have different lengths.
+        """Return the positions of T new tokens, counted from 0.
 
         Args:
             T   number of new tokens
+
+        Returns:
+            positions [T], or [B, T] if the rows have different lengths
         """
         if self.shortest == self.longest:
             return self.longest + np.arange(T)
         return self.lengths[:, None] + np.arange(T)
 
     def truncate(self, lengths):
-        """Keep the first tokens of each row only, for example to remove padding.
+        """Keep only the first tokens of each row, for example to remove padding.
 
         Args:
-            lengths   number of tokens to keep in each row [B]
+            lengths   number of tokens to keep in each row [B], or one number for all rows
+
+        Returns:
+            the cache, which is changed in place
+
+        Raises:
+            ValueError: a number is negative, or larger than the length of its row
         """
         lengths = np.broadcast_to(np.asarray(lengths, np.int64), self.lengths.shape).copy()
         if (lengths < 0).any() or (lengths > self.lengths).any():
-            raise ValueError(f"KeyValueCache: cannot truncate {self.lengths} tokens to {lengths}")
+            raise ValueError(
+                f"KeyValueCache: expected 0 <= lengths <= {self.lengths}, the numbers of tokens in "
+                f"the cache, got lengths={lengths}"
+            )
         self._set(lengths)
         return self
 
@@ -135,7 +162,12 @@ class KeyValueCache:
         """Return a cache with the given rows only.
 
         Args:
-            index   indices of the sequences [B'], which may be omitted or repeated
+            index   indices of the rows to keep [B'], in their new order. A row may occur more than
+                    once
+
+        Returns:
+            a new cache with a copy of these rows, or this cache itself if it is empty or nothing
+            would change
         """
         if self.k is None:
             return self
@@ -167,12 +199,16 @@ def reserve_in_all(caches, shape, dtype):
 
     Args:
         caches   the caches
-        shape    shape [B, H, 1, d] of the new keys
+        shape    shape [B, H, 1, d] of the new keys, which is also the shape of the new values
         dtype    dtype of keys and values
 
     Returns:
-        the lengths before the call, or None if the lengths differ or a cache is not a
-        `KeyValueCache`. If the result is None, no cache has been changed
+        the lengths [B] before the call, or None if a cache is not a `KeyValueCache`, or if the
+        lengths, shapes or dtypes of the caches differ. If the result is None, no cache has been
+        changed
+
+    Raises:
+        ValueError: the shape does not fit the caches
     """
     (B, G, _, d), first = shape, caches[0]
     S, shortest, k, v = first.longest, first.shortest, first.k, first.v
@@ -214,7 +250,14 @@ class CrossAttentionCache:
         """Return the keys and values, which are computed in the first call.
 
         Args:
-            make   function without arguments that computes the keys and values
+            make   function without arguments that computes and returns keys and values. It is
+                   called only if the cache is empty
+
+        Returns:
+            (keys, values), as arrays
+
+        Raises:
+            RuntimeError: the keys or values require a gradient
         """
         if self.k is None:
             self.k, self.v = (_array_without_gradient(x) for x in make())
@@ -224,7 +267,11 @@ class CrossAttentionCache:
         """Return a cache with the given rows only.
 
         Args:
-            index   indices of the sequences [B']
+            index   indices of the rows to keep [B'], in their new order. A row may occur more than
+                    once
+
+        Returns:
+            a new cache with a copy of these rows
         """
         taken = CrossAttentionCache()
         if self.k is not None:
@@ -235,7 +282,8 @@ class CrossAttentionCache:
 def _array_without_gradient(x):
     if isinstance(x, Tensor) and x.requires_grad:
         raise RuntimeError(
-            "a cache holds plain numbers, through which no gradient flows. Decode under `with "
-            "ta.no_grad():`, and train without a cache"
+            "attention with a cache: keys and values must not require a gradient, because the "
+            "cache stores plain arrays. Generate under `with ta.no_grad():`, or train without a "
+            "cache"
         )
     return to_array(x)

@@ -1,4 +1,4 @@
-"""Modules that hold other modules, and one that does nothing."""
+"""Modules that hold other modules, and `Identity`, which returns its input."""
 
 from tinyattn.engine import torch_hints
 from tinyattn.engine.convert import as_tensor
@@ -9,8 +9,8 @@ class Identity(Module):
     """A layer that returns its input, y = x, as a placeholder for another layer.
 
     Args:
-        arguments   any arguments. They are ignored, so that Identity can replace any other layer
-        options     any keyword arguments, which are ignored too
+        arguments   the arguments of the layer that Identity replaces, which are ignored
+        options     its keyword arguments, which are ignored too
     """
 
     def __init__(self, *arguments, **options):
@@ -27,7 +27,7 @@ class Sequential(Module):
     The names of the modules are "0", "1" and so on.
 
     Args:
-        modules   the modules, or one list of them
+        modules   the modules, or a single list or tuple of them
 
     Raises:
         TypeError: an entry is not a module
@@ -41,7 +41,7 @@ class Sequential(Module):
             setattr(self, str(i), module)
 
     def forward(self, x):
-        """Apply the modules in order, the first one to x."""
+        """Apply the modules in order, the first one to x, and return the last output."""
         for module in self.children():
             x = module(x)
         return x
@@ -77,7 +77,7 @@ class Sequential(Module):
         return self
 
     def insert(self, i, module):
-        """Insert `module` before the module with index `i`. The modules after it get new names."""
+        """Insert `module` before the module with index `i`, and renumber the modules after it."""
         _check_module(self, i, module)
         modules = list(self.children())
         modules.insert(i, module)
@@ -93,7 +93,7 @@ class ModuleList(Sequential):
     """A list of modules, which are called by the module that holds the list.
 
     Args:
-        modules   the modules, in any iterable
+        modules   an iterable of modules
 
     Raises:
         TypeError: an entry is not a module
@@ -108,20 +108,24 @@ class ModuleList(Sequential):
 
     def forward(self, *inputs):
         """Raise NotImplementedError: a list does not define how `inputs` pass through it."""
-        raise NotImplementedError("nn.ModuleList only holds modules. Call them one by one")
+        raise NotImplementedError(
+            "ModuleList.forward: a list only holds modules. Call its modules one by one"
+        )
 
 
 def _check_module(self, i, module):
     if not isinstance(module, Module):
-        found, how = (
-            f"a {torch_hints.kind_of(module)}",
-            "For a function, use its layer, for example nn.Tanh()",
-        )
-        if isinstance(module, type) and issubclass(module, Module):
-            found, how = f"the class {module.__name__}", f"Write {module.__name__}(...), with ()"
         raise TypeError(
-            f"{type(self).__name__}: entry {i} must be an nn.Module, got {found}. {how}"
+            f"{type(self).__name__}: entry {i} must be an nn.Module, got {_found(module)}"
         )
+
+
+def _found(module):
+    """Return what was found instead of a module, and what to do, as the end of a message."""
+    if isinstance(module, type) and issubclass(module, Module):
+        return f"the class {module.__name__}. Write {module.__name__}(...), with ()"
+    advice = ". For a function, use its layer, for example nn.Tanh()" if callable(module) else ""
+    return f"{torch_hints.kind_of(module)}{advice}"
 
 
 class ModuleDict(Module):
@@ -131,7 +135,12 @@ class ModuleDict(Module):
         heads["kind"](x)
 
     Args:
-        modules   dictionary {name: module}, or pairs (name, module)
+        modules   dictionary {name: module}, an iterable of pairs (name, module), or None for an
+                  empty dictionary
+
+    Raises:
+        TypeError: a name is not a string, or a value is not a module
+        KeyError: a name is empty, contains a dot, or is an attribute of every module
     """
 
     def __init__(self, modules=None):
@@ -140,17 +149,21 @@ class ModuleDict(Module):
     def __setitem__(self, name, module):
         if not isinstance(name, str):
             raise TypeError(f"ModuleDict: names must be strings, got {name!r}")
-        if not name or "." in name:
-            raise KeyError(f"ModuleDict: {name!r} cannot be a name in a state dict")
+        if not name:
+            raise KeyError(
+                "ModuleDict: '' cannot be a name. Choose one with at least one character"
+            )
+        if "." in name:
+            raise KeyError(
+                f"ModuleDict: {name!r} cannot be a name in a state dict, whose names are joined by "
+                "dots. Choose a name without dots"
+            )
         if name not in self and hasattr(self, name):
             raise KeyError(
                 f"ModuleDict: {name!r} is an attribute of every module. Choose another name"
             )
         if not isinstance(module, Module):
-            raise TypeError(
-                f"ModuleDict: {name!r} must be an nn.Module, got a {type(module).__name__}. For a "
-                "function, use its layer, for example nn.Tanh()"
-            )
+            raise TypeError(f"ModuleDict: {name!r} must be an nn.Module, got {_found(module)}")
         setattr(self, name, module)
 
     def __getitem__(self, name):
@@ -173,20 +186,20 @@ class ModuleDict(Module):
         return dict(self.named_children()).keys()
 
     def values(self):
-        """Return the modules."""
+        """Return the modules in the order in which they were added."""
         return dict(self.named_children()).values()
 
     def items(self):
-        """Return the (name, module) pairs."""
+        """Return the pairs (name, module) in the order in which they were added."""
         return dict(self.named_children()).items()
 
     def update(self, modules):
-        """Add all `modules`, a dictionary or (name, module) pairs."""
+        """Add or replace `modules`, a dictionary {name: module} or pairs (name, module)."""
         for name, module in dict(modules).items():
             self[name] = module
 
     def pop(self, name):
-        """Remove the module `name` and return it."""
+        """Remove the module `name`, and return it. A name that is missing raises KeyError."""
         module = self[name]
         delattr(self, name)
         return module
@@ -198,4 +211,6 @@ class ModuleDict(Module):
 
     def forward(self, *inputs):
         """Raise NotImplementedError: a dictionary does not define how `inputs` pass through it."""
-        raise NotImplementedError("nn.ModuleDict only holds modules. Call them by name")
+        raise NotImplementedError(
+            "ModuleDict.forward: a dictionary only holds modules. Call its modules by name"
+        )

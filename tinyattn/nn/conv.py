@@ -1,6 +1,6 @@
 """Convolution and pooling layers.
 
-Initial weights are uniform in ±1/√(fan-in), as in PyTorch.
+Initial weights and biases are uniform in ±1/√(fan-in), as in PyTorch.
 """
 
 import numpy as np
@@ -58,8 +58,11 @@ class _Convolution(Module):
     def forward(self, x):
         """Apply the layer. Shape: x [B, in_channels, ...] → [B, out_channels, ...].
 
+        The axis B may be missing.
+
         Raises:
-            ValueError: x has a different number of channels, or fewer positions than the kernel
+            ValueError: x has a different number of channels, the kernel does not fit into x, or
+                padding="same" is used with a stride above 1
         """
         options = self.stride, self.padding, self.dilation, self.groups, self.impl
         return type(self).convolve(x, self.weight, self.bias, *options)
@@ -71,21 +74,30 @@ class _Convolution(Module):
 class Conv1d(_Convolution):
     """A convolution along one axis, which maps x [B, in_channels, L] to y [B, out_channels, L'].
 
+        y[o, i] = bias[o] + Σ_c Σ_k weight[o, c, k] x[c, i · stride + k · dilation - padding]
+        L' = ⌊(L + 2 padding - dilation (kernel_size - 1) - 1) / stride⌋ + 1
+
     The parameters are weight [out_channels, in_channels / groups, kernel_size] and bias
-    [out_channels].
+    [out_channels]. Their initial values are uniform in ±1/√(in_channels / groups · kernel_size).
 
     Args:
         in_channels    number of channels of x
         out_channels   number of channels of y
         kernel_size    number of positions that an output depends on
-        stride         distance between neighbouring outputs
-        padding        number of zeros on both sides, "same" or "valid"
+        stride         distance in x between the windows of neighbouring outputs
+        padding        number of zeros on each side, "same" for the number that gives L' = L (only
+                       with stride=1), or "valid" for 0
         dilation       distance between neighbouring positions that an output depends on
         groups         number of groups of channels, which are convolved separately. It must divide
                        in_channels and out_channels
         bias           False: there is no bias
-        rng            seed or numpy.random.Generator for the initial values
-        impl           implementation, as in `F.conv1d`
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
+        impl           "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
+                       faster of "numpy" and "kernel")
+
+    Raises:
+        ValueError: groups does not divide both numbers of channels
     """
 
     n_axes, convolve = 1, staticmethod(F.conv1d)
@@ -94,22 +106,29 @@ class Conv1d(_Convolution):
 class Conv2d(_Convolution):
     """A convolution of images, which maps x [B, in_channels, H, W] to y [B, out_channels, H', W'].
 
-    The parameters are weight [out_channels, in_channels / groups, *kernel_size] and bias
-    [out_channels]. The kernel size, stride, padding and dilation are a number for both axes or a
-    pair of numbers.
+    The formula is that of `nn.Conv1d` with two axes. The parameters are weight [out_channels,
+    in_channels / groups, *kernel_size] and bias [out_channels]. Their initial values are uniform in
+    ±1/√(in_channels / groups · pixels of the kernel). The kernel size, stride, padding and dilation
+    are a number for both axes or a pair (vertical, horizontal).
 
     Args:
         in_channels    number of channels of x
         out_channels   number of channels of y
         kernel_size    size of the window that an output depends on
-        stride         distance between neighbouring outputs
-        padding        number of zeros on all sides, "same" or "valid"
+        stride         distance in x between the windows of neighbouring outputs
+        padding        number of zeros on each side, "same" for the numbers that keep the size of
+                       the image (only with stride=1), or "valid" for 0
         dilation       distance between neighbouring pixels that an output depends on
         groups         number of groups of channels, which are convolved separately. It must divide
                        in_channels and out_channels
         bias           False: there is no bias
-        rng            seed or numpy.random.Generator for the initial values
-        impl           implementation, as in `F.conv2d`
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
+        impl           "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
+                       faster of "numpy" and "kernel")
+
+    Raises:
+        ValueError: groups does not divide both numbers of channels
     """
 
     n_axes, convolve = 2, staticmethod(F.conv2d)
@@ -125,7 +144,13 @@ class _Pool(Module):
         self.impl = impl
 
     def forward(self, x):
-        """Apply the layer. Shape: x [B, C, ...] → [B, C, ...], a number for each window."""
+        """Apply the layer. Shape: x [B, C, ...] → [B, C, ...], with a number for each window.
+
+        The axis B may be missing.
+
+        Raises:
+            ValueError: the window does not fit into x, or padding exceeds half of the window
+        """
         options = self.kernel_size, self.stride, self.padding
         return type(self).pool(x, *options, impl=self.impl)
 
@@ -136,11 +161,15 @@ class _Pool(Module):
 class MaxPool1d(_Pool):
     """The maximum of each window of x [B, C, L], computed by `F.max_pool1d`.
 
+    The result is [B, C, L'] with L' = ⌊(L + 2 padding - kernel_size) / stride⌋ + 1. Equal maxima
+    share the gradient.
+
     Args:
         kernel_size   size of the window
-        stride        distance between windows, or None for kernel_size
-        padding       number of positions with -inf on both sides
-        impl          implementation, as in `F.max_pool1d`
+        stride        distance between neighbouring windows, or None for kernel_size
+        padding       number of positions with -inf on each side, at most kernel_size / 2
+        impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
+                      faster of "numpy" and "kernel")
     """
 
     pool = staticmethod(F.max_pool1d)
@@ -149,11 +178,15 @@ class MaxPool1d(_Pool):
 class MaxPool2d(_Pool):
     """The maximum of each window of images x [B, C, H, W], computed by `F.max_pool2d`.
 
+    The result is [B, C, H', W'] with H' = ⌊(H + 2 padding - kernel_size) / stride⌋ + 1, and W' in
+    the same way. Equal maxima share the gradient.
+
     Args:
         kernel_size   size of the window, one number or a pair
-        stride        distance between windows, or None for kernel_size
-        padding       number of pixels with -inf on all sides
-        impl          implementation, as in `F.max_pool2d`
+        stride        distance between neighbouring windows, or None for kernel_size
+        padding       number of pixels with -inf on each side, at most kernel_size / 2
+        impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
+                      faster of "numpy" and "kernel")
     """
 
     pool = staticmethod(F.max_pool2d)
@@ -162,11 +195,15 @@ class MaxPool2d(_Pool):
 class AvgPool2d(_Pool):
     """The mean of each window of images x [B, C, H, W], computed by `F.avg_pool2d`.
 
+    The result is [B, C, H', W'] with H' = ⌊(H + 2 padding - kernel_size) / stride⌋ + 1, and W' in
+    the same way.
+
     Args:
         kernel_size   size of the window, one number or a pair
-        stride        distance between windows, or None for kernel_size
-        padding       number of zeros on all sides
-        impl          implementation, as in `F.avg_pool2d`
+        stride        distance between neighbouring windows, or None for kernel_size
+        padding       number of zeros on each side, at most kernel_size / 2, which count in the mean
+        impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
+                      faster of "numpy" and "kernel")
     """
 
     pool = staticmethod(F.avg_pool2d)

@@ -2,8 +2,8 @@
 
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", rng=0)
 
-For a weight [out, in, ...], fan-in is in · (size of the window) and fan-out is out · (size of the
-window). Functions that draw random numbers take rng= (a Generator or a seed).
+For a weight [out, in, *window], fan-in is in · (elements of the window) and fan-out is out ·
+(elements of the window). Functions that draw random numbers take rng= (a Generator or a seed).
 """
 
 import math
@@ -33,13 +33,13 @@ __all__ = [
 
 
 def uniform_(tensor, a=0.0, b=1.0, rng=None):
-    """Fill a tensor with independent numbers, uniform in [a, b].
+    """Fill a tensor with independent numbers, uniform between a and b.
 
     Args:
         tensor   tensor to fill, which is returned
-        a        smallest number
-        b        largest number
-        rng      seed or numpy.random.Generator
+        a        lower end of the interval
+        b        upper end of the interval
+        rng      seed or numpy.random.Generator, or None for the default generator
     """
     return _filled(tensor, generator(rng).uniform(a, b, tensor.shape))
 
@@ -51,7 +51,7 @@ def normal_(tensor, mean=0.0, std=1.0, rng=None):
         tensor   tensor to fill, which is returned
         mean     mean of the numbers
         std      standard deviation of the numbers
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
     """
     return _filled(tensor, generator(rng).normal(mean, std, tensor.shape))
 
@@ -59,7 +59,8 @@ def normal_(tensor, mean=0.0, std=1.0, rng=None):
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
     """Fill a tensor with numbers from a normal distribution truncated to [a, b].
 
-    Numbers outside [a, b] are drawn again.
+    Numbers outside [a, b] are drawn again. All arguments are in the units of the result, so a and b
+    do not count standard deviations.
 
     Args:
         tensor   tensor to fill, which is returned
@@ -67,13 +68,18 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
         std      standard deviation of the normal distribution
         a        smallest number
         b        largest number
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
+
+    Raises:
+        ValueError: a is not below b, or [a, b] is 5 or more standard deviations from the mean
     """
     rng = generator(rng)
-    if not (a < b and (b - mean) / std > -5 and (a - mean) / std < 5):
+    if not a < b:
+        raise ValueError(f"trunc_normal_: expected a < b, got a={a}, b={b}")
+    if not ((b - mean) / std > -5 and (a - mean) / std < 5):
         raise ValueError(
-            f"trunc_normal_: the interval [{a}, {b}] contains hardly any numbers with mean {mean} "
-            f"and std {std}. Choose a wider interval around the mean"
+            f"trunc_normal_: the interval [{a}, {b}] contains hardly any numbers of a normal "
+            f"distribution with mean={mean} and std={std}. Choose a wider interval around the mean"
         )
     values = rng.normal(mean, std, tensor.shape)
     while (outside := (values < a) | (values > b)).any():
@@ -102,7 +108,11 @@ def zeros_(tensor):
 
 
 def eye_(tensor):
-    """Fill the matrix `tensor` with 1 on the diagonal and 0 elsewhere, and return it."""
+    """Fill the matrix `tensor` with 1 on the diagonal and 0 elsewhere, and return it.
+
+    Raises:
+        ValueError: the tensor is not a matrix
+    """
     if tensor.ndim != 2:
         raise ValueError(f"eye_: tensor must be a matrix, got shape {tensor.shape}")
     return _filled(tensor, np.eye(*tensor.shape))
@@ -112,9 +122,13 @@ def xavier_uniform_(tensor, gain=1.0, rng=None):
     """Fill a tensor with numbers uniform in ±gain √(6 / (fan-in + fan-out)).
 
     Args:
-        tensor   weight that is filled, and returned
+        tensor   weight [out, in, *window] to fill, which is returned. Fan-in is in · n, and fan-out
+                 is out · n, where n is the number of elements of the window (1 for a matrix)
         gain     factor for the nonlinearity, see `calculate_gain`
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
+
+    Raises:
+        ValueError: the tensor has fewer than two axes, or no elements
 
     Source: Glorot, Bengio 2010.
     """
@@ -125,8 +139,9 @@ def xavier_uniform_(tensor, gain=1.0, rng=None):
 def xavier_bound(fan_in, fan_out):
     """Return the bound of Xavier's uniform initial values, √(6 / (fan_in + fan_out)).
 
-    Weights that are uniform within ± this bound keep the variance of x in the forward pass, and the
-    variance of the gradient in the backward pass.
+    Weights that are uniform within ± this bound are a compromise between keeping the variance of x
+    in the forward pass and the variance of the gradient in the backward pass. They keep both if
+    fan_in = fan_out.
 
     Args:
         fan_in    number of inputs of a unit
@@ -139,9 +154,13 @@ def xavier_normal_(tensor, gain=1.0, rng=None):
     """Fill a tensor with normal numbers of standard deviation gain √(2 / (fan-in + fan-out)).
 
     Args:
-        tensor   weight that is filled, and returned
+        tensor   weight [out, in, *window] to fill, which is returned. Fan-in is in · n, and fan-out
+                 is out · n, where n is the number of elements of the window (1 for a matrix)
         gain     factor for the nonlinearity, see `calculate_gain`
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
+
+    Raises:
+        ValueError: the tensor has fewer than two axes, or no elements
 
     Source: Glorot, Bengio 2010.
     """
@@ -152,12 +171,19 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=
     """Fill a tensor with numbers uniform in ±√3 gain / √fan.
 
     Args:
-        tensor         weight that is filled, and returned
-        a              slope of leaky_relu for negative numbers
-        mode           "fan_in" keeps the variance of x in the forward pass, "fan_out" the variance
-                       of gradients
-        nonlinearity   name of the function after the layer, which decides the gain
-        rng            seed or numpy.random.Generator
+        tensor         weight [out, in, *window] to fill, which is returned
+        a              slope for negative numbers if the nonlinearity is "leaky_relu", otherwise
+                       ignored
+        mode           "fan_in": fan = in · (elements of the window), which keeps the variance of x
+                       in the forward pass. "fan_out": fan = out · (elements of the window), which
+                       keeps the variance of gradients in the backward pass
+        nonlinearity   name of the function after the layer, which determines the gain, see
+                       `calculate_gain`
+        rng            seed or numpy.random.Generator, or None for the default generator
+
+    Raises:
+        ValueError: the mode or the nonlinearity is unknown, or the tensor has fewer than two axes
+            or no elements
 
     Source: He et al. 2015.
     """
@@ -169,12 +195,19 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=N
     """Fill a tensor with normal numbers of standard deviation gain / √fan.
 
     Args:
-        tensor         weight that is filled, and returned
-        a              slope of leaky_relu for negative numbers
-        mode           "fan_in" keeps the variance of x in the forward pass, "fan_out" the variance
-                       of gradients
-        nonlinearity   name of the function after the layer, which decides the gain
-        rng            seed or numpy.random.Generator
+        tensor         weight [out, in, *window] to fill, which is returned
+        a              slope for negative numbers if the nonlinearity is "leaky_relu", otherwise
+                       ignored
+        mode           "fan_in": fan = in · (elements of the window), which keeps the variance of x
+                       in the forward pass. "fan_out": fan = out · (elements of the window), which
+                       keeps the variance of gradients in the backward pass
+        nonlinearity   name of the function after the layer, which determines the gain, see
+                       `calculate_gain`
+        rng            seed or numpy.random.Generator, or None for the default generator
+
+    Raises:
+        ValueError: the mode or the nonlinearity is unknown, or the tensor has fewer than two axes
+            or no elements
 
     Source: He et al. 2015.
     """
@@ -183,14 +216,19 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=N
 
 
 def orthogonal_(tensor, gain=1.0, rng=None):
-    """Fill a tensor with gain · Q, where Q has orthonormal rows, or columns if there are fewer.
+    """Fill a tensor with gain · Q, where the rows or the columns of Q are orthonormal.
 
-    A tensor with more than two axes is treated as a matrix, with all axes but the first as columns.
+    The rows are orthonormal if there are at most as many as columns, and otherwise the columns are.
+    A tensor with more than two axes is treated as a matrix, whose columns are all axes but the
+    first.
 
     Args:
-        tensor   weight that is filled, and returned
+        tensor   weight to fill, which is returned
         gain     factor for the nonlinearity, see `calculate_gain`
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
+
+    Raises:
+        ValueError: the tensor has fewer than two axes
 
     Source: Saxe et al. 2014.
     """
@@ -218,9 +256,15 @@ GAINS = {
 def calculate_gain(nonlinearity, param=None):
     """Return the factor of the initial weights with which a nonlinearity keeps the variance.
 
+    It is 1 for "linear", "conv1d", "conv2d" and "sigmoid", 5/3 for "tanh", √2 for "relu", 3/4 for
+    "selu" and √(2 / (1 + param²)) for "leaky_relu", as in PyTorch.
+
     Args:
-        nonlinearity   name of the nonlinearity, such as "relu" or "tanh"
+        nonlinearity   one of these names
         param          slope of leaky_relu for negative numbers, or None for 0.01
+
+    Raises:
+        ValueError: the nonlinearity is unknown
     """
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
@@ -233,7 +277,7 @@ def calculate_gain(nonlinearity, param=None):
 
 
 def _fans(tensor):
-    """(fan-in, fan-out)"""
+    """Return (fan-in, fan-out) of a weight [out, in, *window]."""
     if tensor.ndim < 2 or tensor.size == 0:
         raise ValueError(
             "nn.init: fan-in and fan-out need a weight [out, in, ...] with at least one element, "
@@ -259,18 +303,18 @@ def uniform_parameter(shape, bound, rng):
 
     Args:
         shape   shape of the parameter
-        bound   largest number
-        rng     seed or numpy.random.Generator
+        bound   largest absolute value
+        rng     seed or numpy.random.Generator, or None for the default generator
     """
     return _parameter(generator(rng).uniform(-bound, bound, shape))
 
 
 def xavier_parameter(shape, rng):
-    """Make a parameter that is uniform in ±√(6 / (rows + columns)) of its last two axes.
+    """Make a parameter of numbers uniform in ±√(6 / (m + n)), for matrices [m, n] in its last axes.
 
     Args:
-        shape   shape of the parameter
-        rng     seed or numpy.random.Generator
+        shape   shape [..., m, n] of the parameter
+        rng     seed or numpy.random.Generator, or None for the default generator
     """
     return uniform_parameter(shape, xavier_bound(shape[-1], shape[-2]), rng)
 
@@ -281,7 +325,7 @@ def normal_parameter(shape, std, rng):
     Args:
         shape   shape of the parameter
         std     standard deviation
-        rng     seed or numpy.random.Generator
+        rng     seed or numpy.random.Generator, or None for the default generator
     """
     return _parameter(generator(rng).normal(0, std, shape))
 
@@ -316,6 +360,9 @@ class SkipInit(np.random.Generator):
             low    ignored
             high   ignored
             size   shape of the result
+
+        Returns:
+            a read-only array of NaN, which takes the memory of a single number
         """
         return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)
 
@@ -326,6 +373,9 @@ class SkipInit(np.random.Generator):
             loc     ignored
             scale   ignored
             size    shape of the result
+
+        Returns:
+            a read-only array of NaN, which takes the memory of a single number
         """
         return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)
 

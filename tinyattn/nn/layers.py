@@ -29,7 +29,8 @@ class Linear(Module):
         in_features    number of features of x
         out_features   number of features of y
         bias           False: no b is added, and the attribute `bias` is None
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
     """
 
     def __init__(self, in_features, out_features, bias=True, rng=None):
@@ -62,13 +63,23 @@ class Embedding(Module):
     Args:
         num_embeddings   number of ids, which are 0, ..., num_embeddings - 1
         embedding_dim    number of features of a vector
-        padding_idx      id with a vector that is initially zero and gets no gradient, or None
-        rng              seed or numpy.random.Generator for the initial values
+        padding_idx      id of padding, whose vector is initially zero and gets no gradient, or
+                         None. A negative number counts from the end
+        rng              seed or numpy.random.Generator for the initial values, or None for the
+                         default generator
+
+    Raises:
+        ValueError: padding_idx is not one of the ids
     """
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, rng=None):
         check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(
+                f"Embedding: expected {-num_embeddings} <= padding_idx < {num_embeddings}, the "
+                f"number of ids, got padding_idx={padding_idx}"
+            )
         self.padding_idx = padding_idx
         self.weight = normal_parameter((num_embeddings, embedding_dim), 1, rng)
         if padding_idx is not None:
@@ -81,7 +92,7 @@ class Embedding(Module):
 
         Raises:
             TypeError: the ids are not integers
-            IndexError: an id is negative or has no row
+            IndexError: an id is negative, or not below num_embeddings
         """
         return F.embedding(ids, self.weight, self.padding_idx)
 
@@ -93,19 +104,21 @@ class Embedding(Module):
 class MLP(Module):
     """A multilayer perceptron: linear layers with a nonlinearity between them.
 
-    MLP([64, 32, 10]) maps 64 features to 32, and these to 10. The layers are in `layers`, with
-    parameters "layers.0.weight", "layers.2.weight" and so on. No nonlinearity follows the last
-    layer.
+    MLP([64, 32, 10]) maps 64 features to 32, and these to 10. The layers are in the attribute
+    `layers`, so the parameters are called "layers.0.weight", "layers.2.weight" and so on. No
+    nonlinearity follows the last layer.
 
     Args:
-        sizes        number of features before the first layer and after each layer
-        activation   class of the nonlinearity, or a function that returns a nonlinearity
+        sizes        numbers of features before the first layer and after each layer, a list
+        activation   class of the nonlinearity, or a function without arguments that returns a
+                     module
         bias         False: the linear layers have no bias
-        rng          seed or numpy.random.Generator for the initial values
+        rng          seed or numpy.random.Generator for the initial values, or None for the default
+                     generator
 
     Raises:
         ValueError: there are fewer than two sizes
-        TypeError: sizes is not a list
+        TypeError: sizes is a single number
     """
 
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
@@ -135,17 +148,26 @@ class Flatten(Module):
     """A layer that merges the axes from `start_dim` to `end_dim` into one.
 
     Args:
-        start_dim   first axis that is merged, where 1 keeps the batch axis
-        end_dim     last axis that is merged, where -1 is the last axis of x
+        start_dim   first axis that is merged. The default 1 keeps the batch axis
+        end_dim     last axis that is merged. The default -1 is the last axis of x
     """
 
     def __init__(self, start_dim=1, end_dim=-1):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, x):
-        """Merge the axes. Shape with the default arguments: x [B, ...] → [B, n]."""
+        """Merge the axes. Shape with the default arguments: x [B, ...] → [B, n].
+
+        Raises:
+            ValueError: start_dim or end_dim is not an axis of x, or start_dim comes after end_dim
+        """
         x = as_tensor(x)
-        start, end = self.start_dim % x.ndim, self.end_dim % x.ndim
+        start, end = (d + x.ndim if d < 0 else d for d in (self.start_dim, self.end_dim))
+        if not 0 <= start <= end < x.ndim:
+            raise ValueError(
+                "Flatten: start_dim and end_dim must be axes of x in ascending order, got "
+                f"start_dim={self.start_dim}, end_dim={self.end_dim} for x of shape {x.shape}"
+            )
         length = int(np.prod(x.shape[start : end + 1], dtype=np.int64))
         return x.reshape((*x.shape[:start], length, *x.shape[end + 1 :]))
 
@@ -153,8 +175,8 @@ class Flatten(Module):
 class Dropout(Module):
     """Dropout, which in training replaces each number by 0 with probability p.
 
-    The other numbers are divided by 1 - p, which keeps the expected value. In evaluation mode the
-    layer does nothing.
+    The other numbers are divided by 1 - p, which keeps the expected value. In evaluation mode, the
+    layer returns x unchanged.
 
     Args:
         p     probability with which a number becomes 0, 0 <= p <= 1

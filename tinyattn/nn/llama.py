@@ -17,21 +17,27 @@ class GroupedQueryAttention(Module):
     """Causal attention of H heads that share the keys and values of G heads, with rotary positions.
 
         Q = x W_qᵀ [B, T, H·d],   K = x W_kᵀ,   V = x W_vᵀ [B, T, G·d]
-        head_h = softmax(R Q_h (R K_g)ᵀ / √d) V_g,   g = ⌊h G / H⌋,   R: RotaryEmbedding
-        out = [head_1, …, head_H] W_oᵀ
+        head_h = softmax(R Q_h (R K_g)ᵀ / √d) V_g,   g = ⌊h G / H⌋,   h = 0, …, H - 1
+        out = [head_0, …, head_(H-1)] W_oᵀ
 
-    num_kv_heads = num_heads gives ordinary attention, and 1 gives multi-query attention. The cache
-    of keys and values is smaller by the factor H/G. Parameter names are the same as in Llama in the
-    Transformers library.
+    A head has d = d_model / H features, R is the rotation by an `nn.RotaryEmbedding`, and the
+    matrices are the weights of q_proj, k_proj, v_proj and o_proj. num_kv_heads = num_heads gives
+    ordinary attention, and 1 gives multi-query attention. The cache of keys and values is smaller
+    by the factor H/G. Parameter names are the same as in Llama in the Transformers library.
 
     Args:
         d_model        number of features
         num_heads      number H of query heads, which divides d_model
         num_kv_heads   number G of heads with keys and values, which divides H, or None for H
-        rotary         an `nn.RotaryEmbedding`, which several layers may share, or None for a new
-                       one
+        rotary         an `nn.RotaryEmbedding` of d features, which several layers may share, or
+                       None for a new one
         bias           True: the projections have a bias
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
+
+    Raises:
+        ValueError: num_heads does not divide d_model, num_kv_heads does not divide num_heads, or d
+            is odd
 
     Source: Ainslie et al. 2023, and Touvron et al. 2023.
     """
@@ -39,11 +45,14 @@ class GroupedQueryAttention(Module):
     def __init__(self, d_model, num_heads, num_kv_heads=None, rotary=None, bias=False, rng=None):
         check_sizes(self, d_model=d_model, num_heads=num_heads, num_kv_heads=num_kv_heads)
         num_kv_heads = num_kv_heads or num_heads
-        if d_model % num_heads or num_heads % num_kv_heads:
+        if d_model % num_heads:
             raise ValueError(
-                "GroupedQueryAttention: num_heads must divide d_model, and num_kv_heads must "
-                f"divide num_heads; got d_model={d_model}, num_heads={num_heads}, "
-                f"num_kv_heads={num_kv_heads}"
+                f"GroupedQueryAttention: num_heads={num_heads} must divide d_model={d_model}"
+            )
+        if num_heads % num_kv_heads:
+            raise ValueError(
+                f"GroupedQueryAttention: num_kv_heads={num_kv_heads} must divide "
+                f"num_heads={num_heads}"
             )
         rng = generator(rng)
         self.num_heads, self.num_kv_heads, self.d = num_heads, num_kv_heads, d_model // num_heads
@@ -58,12 +67,24 @@ class GroupedQueryAttention(Module):
 
         Args:
             x       the tokens
-            mask    bool [T, S] or [B, T, S], a mask in addition to the causal mask
+            mask    bool [T, S] or [B, T, S], True where token t may attend to token s, in addition
+                    to the causal mask (s ≤ t). None: only the causal mask applies
             cache   an `nn.KeyValueCache` of all earlier tokens, so x contains only the T next
-                    tokens
-            impl    implementation, as in `F.scaled_dot_product_attention`
+                    tokens, and S counts all tokens. Without a cache, S = T
+            impl    "sums" (loops), "numpy" (can be differentiated more than once), "kernel"
+                    (compiled) or "auto" (the faster of "numpy" and "kernel")
+
+        Raises:
+            ValueError: the shapes do not fit
+            TypeError: the mask is not bool
+            RuntimeError: a cache is used while gradients are recorded
         """
         x = as_tensor(x)
+        if x.ndim != 3:
+            raise ValueError(
+                f"GroupedQueryAttention: x must be [B, T, {self.num_heads * self.d}], got shape "
+                f"{x.shape}"
+            )
         B, T, _ = x.shape
         G, share = self.num_kv_heads, self.num_heads // self.num_kv_heads
         positions = None if cache is None else cache.positions(T)
@@ -88,7 +109,7 @@ class GroupedQueryAttention(Module):
         return self.o_proj(np.reshape(np.swapaxes(y, 1, 2), (B, T, -1)))
 
     def _split(self, x):
-        """[B, T, heads·d] -> [B, heads, T, d]"""
+        """Split the features among the heads, [B, T, heads·d] → [B, heads, T, d]."""
         return np.swapaxes(np.reshape(x, (*x.shape[:-1], -1, self.d)), 1, 2)
 
     def extra_repr(self):
@@ -102,9 +123,10 @@ class SwiGLU(Module):
 
     Args:
         d_model    number of features of x and y
-        d_hidden   number of hidden features
+        d_hidden   number of hidden features, the number of rows of W_gate and W_up
         bias       True: the projections have a bias
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
     """
 
     def __init__(self, d_model, d_hidden, bias=False, rng=None):
@@ -126,18 +148,20 @@ class SwiGLU(Module):
 class LlamaBlock(Module):
     """A layer of `models.Llama`, x ← x + Attention(norm x) and then x ← x + SwiGLU(norm x).
 
-    Parameter names are the same as in Llama in the Transformers library. Source: Touvron et al.
-    2023.
+    The attention is an `nn.GroupedQueryAttention`, and both norms are an `nn.RMSNorm`. Parameter
+    names are the same as in Llama in the Transformers library. Source: Touvron et al. 2023.
 
     Args:
         d_model        number of features
-        num_heads      number of query heads
-        num_kv_heads   number of heads with keys and values
+        num_heads      number of query heads, which divides d_model
+        num_kv_heads   number of heads with keys and values, which divides num_heads, or None for
+                       num_heads
         d_hidden       number of hidden features of the feed-forward network
-        rotary         an `nn.RotaryEmbedding`, which several layers may share, or None for a new
-                       one
+        rotary         an `nn.RotaryEmbedding` of d_model / num_heads features, which several layers
+                       may share, or None for a new one
         eps            ε of the norms
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary=None, eps=1e-5, rng=None):
@@ -166,7 +190,7 @@ class LlamaBlocks(ModuleList):
     """The layers of `models.Llama`, several instances of `LlamaBlock` applied one after the other.
 
     Args:
-        modules   the blocks
+        modules   the blocks, in the order in which they are applied
     """
 
     def forward(self, x, cache=None):
@@ -174,7 +198,8 @@ class LlamaBlocks(ModuleList):
 
         Args:
             x       the tokens
-            cache   a list with an `nn.KeyValueCache` for each block
+            cache   a list with an `nn.KeyValueCache` of all earlier tokens for each block, so x
+                    contains only the T next tokens, or None
         """
         for i, block in enumerate(self):
             x = block(x, None if cache is None else cache[i])

@@ -1,6 +1,7 @@
 """The losses of `tinyattn.functional` as layers, such as `nn.MSELoss()(prediction, target)`.
 
-The argument reduction is "mean", "sum" or "none", which returns the loss of each element.
+The formulas call the arguments input and target x and t. The argument reduction is "mean", "sum"
+or "none", which returns the loss of each element.
 """
 
 import numpy as np
@@ -23,40 +24,58 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    """The squared error, (x - t)² for each element, computed by `F.mse_loss`.
+    """The squared error of input x and target t, (x - t)² for each element.
 
     Args:
-        reduction   "mean" or "sum" over all elements, or "none"
+        reduction   "mean" or "sum" of the losses of all elements, or "none" for the loss of each
+
+    Raises:
+        ValueError: the reduction is unknown
     """
 
     def forward(self, input, target):
-        """Compute the loss. Shape: input and target [...] → one number, or [...]."""
+        """Compute the loss. Shape: input and target [...] → one number.
+
+        With reduction="none", the result is [...].
+
+        Raises:
+            ValueError: the shapes differ
+        """
         return F.mse_loss(input, target, self.reduction)
 
 
 class L1Loss(_Loss):
-    """The absolute error, |x - t| for each element, computed by `F.l1_loss`.
+    """The absolute error of input x and target t, |x - t| for each element.
 
     Args:
-        reduction   "mean" or "sum" over all elements, or "none"
+        reduction   "mean" or "sum" of the losses of all elements, or "none" for the loss of each
+
+    Raises:
+        ValueError: the reduction is unknown
     """
 
     def forward(self, input, target):
-        """Compute the loss. Shape: input and target [...] → one number, or [...]."""
+        """Compute the loss. Shape: input and target [...] → one number.
+
+        With reduction="none", the result is [...].
+
+        Raises:
+            ValueError: the shapes differ
+        """
         return F.l1_loss(input, target, self.reduction)
 
 
 class HuberLoss(_Loss):
-    """The Huber loss, (x - t)² / 2 up to |x - t| = δ and a straight line beyond.
+    """The Huber loss of input x and target t, a parabola for small errors, a line for large ones.
 
-    See `F.huber_loss`.
+    The loss of an element is (x - t)² / 2 if |x - t| ≤ δ, and δ (|x - t| - δ/2) otherwise.
 
     Args:
-        reduction   "mean" or "sum" over all elements, or "none"
+        reduction   "mean" or "sum" of the losses of all elements, or "none" for the loss of each
         delta       δ > 0, the error at which the line begins
 
     Raises:
-        ValueError: delta is not positive
+        ValueError: delta is not positive, or the reduction is unknown
     """
 
     def __init__(self, *, reduction="mean", delta=1.0):
@@ -66,18 +85,28 @@ class HuberLoss(_Loss):
         self.delta = delta
 
     def forward(self, input, target):
-        """Compute the loss. Shape: input and target [...] → one number, or [...]."""
+        """Compute the loss. Shape: input and target [...] → one number.
+
+        With reduction="none", the result is [...].
+
+        Raises:
+            ValueError: the shapes differ
+        """
         return F.huber_loss(input, target, self.reduction, self.delta)
 
 
 class BCELoss(_Loss):
-    """The binary cross-entropy of probabilities, -(t ln p + (1 - t) ln(1 - p)).
+    """The binary cross-entropy of probabilities p and targets t, -(t ln p + (1 - t) ln(1 - p)).
 
-    For scores use `BCEWithLogitsLoss`. See `F.binary_cross_entropy`.
+    A logarithm below -100 is replaced by -100, so the loss stays finite for p = 0 and p = 1. For
+    scores, use `BCEWithLogitsLoss`.
 
     Args:
-        weight      factor for each element, broadcast to the input, or None for 1
-        reduction   "mean" or "sum" over all elements, or "none"
+        weight      factor >= 0 for each element, broadcast to the input, or None for 1
+        reduction   "mean" or "sum" of the losses of all elements, or "none" for the loss of each
+
+    Raises:
+        ValueError: the reduction is unknown
     """
 
     def __init__(self, weight=None, *, reduction="mean"):
@@ -85,23 +114,31 @@ class BCELoss(_Loss):
         self.weight = _buffer(weight)
 
     def forward(self, input, target):
-        """Compute the loss. Shape: probabilities input and target [...] → one number, or [...].
+        """Compute the loss. Shape: probabilities input [...], target [...] → one number.
+
+        With reduction="none", the result is [...].
 
         Raises:
-            ValueError: the shapes differ, or a number is not between 0 and 1
+            ValueError: the shapes differ, an input or a target is not between 0 and 1, or a weight
+                is negative
         """
         return F.binary_cross_entropy(input, target, self.weight, self.reduction)
 
 
 class CrossEntropyLoss(_Loss):
-    """The cross-entropy of scores, -ln softmax(x)[target], computed by `F.cross_entropy`.
+    """The cross-entropy of scores x for C classes, -ln softmax(x)[target].
 
     Args:
-        weight            factor for each class [C], or None for 1
-        ignore_index      target value that is ignored
-        reduction         "mean" or "sum" over all elements, or "none"
-        label_smoothing   ε: the target is mixed with the uniform distribution, (1 - ε) target + ε /
-                          C
+        weight            factor >= 0 for the loss of each class [C], or None for 1. With "mean",
+                          the sum is divided by the sum of the weights of the targets
+        ignore_index      target value whose elements are ignored, also in the mean
+        reduction         "mean" or "sum" of the losses of all elements, or "none" for the loss of
+                          each
+        label_smoothing   ε from 0 to 1, with which the one-hot target becomes
+                          (1 - ε) target + ε / C
+
+    Raises:
+        ValueError: the reduction is unknown
     """
 
     def __init__(self, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
@@ -110,7 +147,17 @@ class CrossEntropyLoss(_Loss):
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input, target):
-        """Compute the loss. Shape: scores input [B, C, ...], target [B, ...] → one number."""
+        """Compute the loss. Shape: scores input [B, C, ...], target [B, ...] → one number.
+
+        With reduction="none", the result is [B, ...]. The axis B may be missing. Instead of
+        classes, the target may be probabilities in the shape of the input.
+
+        Raises:
+            ValueError: the shapes do not fit, a weight is negative, or label_smoothing is not from
+                0 to 1
+            TypeError: the targets are not whole numbers
+            IndexError: a class is outside of [0, C)
+        """
         return F.cross_entropy(
             input,
             target,
@@ -122,15 +169,18 @@ class CrossEntropyLoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """The binary cross-entropy of scores, -(t ln σ(x) + (1 - t) ln(1 - σ(x))).
+    """The binary cross-entropy of scores x and targets t, -(t ln σ(x) + (1 - t) ln(1 - σ(x))).
 
-    See `F.binary_cross_entropy_with_logits`.
+    It is computed without overflow, unlike σ(x) followed by `BCELoss`.
 
     Args:
-        weight       factor for each element, broadcast to the input, or None for 1
-        reduction    "mean" or "sum" over all elements, or "none"
-        pos_weight   factor for the term t ln σ(x) of the positive examples, broadcast to the input,
-                     or None for 1
+        weight       factor >= 0 for each element, broadcast to the input, or None for 1
+        reduction    "mean" or "sum" of the losses of all elements, or "none" for the loss of each
+        pos_weight   factor >= 0 for the term t ln σ(x) of the positive examples, broadcast to the
+                     input, or None for 1
+
+    Raises:
+        ValueError: the reduction is unknown
     """
 
     def __init__(self, weight=None, *, reduction="mean", pos_weight=None):
@@ -138,10 +188,12 @@ class BCEWithLogitsLoss(_Loss):
         self.weight, self.pos_weight = _buffer(weight), _buffer(pos_weight)
 
     def forward(self, input, target):
-        """Compute the loss. Shape: scores input and target [...] → one number, or [...].
+        """Compute the loss. Shape: scores input [...], target [...] → one number.
+
+        With reduction="none", the result is [...].
 
         Raises:
-            ValueError: the shapes differ, or a target is not between 0 and 1
+            ValueError: the shapes differ, a target is not between 0 and 1, or a weight is negative
         """
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, self.reduction, self.pos_weight
@@ -149,5 +201,5 @@ class BCEWithLogitsLoss(_Loss):
 
 
 def _buffer(weight):
-    """Return a buffer, which is saved with the module, as in PyTorch, but not trained."""
+    """Return a weight as a buffer, which is saved with the module but not trained, or None."""
     return None if weight is None else Buffer(np.asarray(getattr(weight, "data", weight)))

@@ -29,8 +29,8 @@ class Parameter(Tensor):
 
     Args:
         data            initial values of the parameter
-        dtype           dtype, or None for the dtype of an array and for float32 if data are Python
-                        numbers
+        dtype           dtype, or None for the dtype of data if they are an array, and for float32
+                        if they are Python numbers
         requires_grad   False: the parameter is frozen
     """
 
@@ -45,8 +45,9 @@ class Buffer(Tensor):
 
     Args:
         data            values of the buffer
-        dtype           dtype, or None for the dtype of data if it is an array
-        requires_grad   whether the buffer gets a gradient, which is unusual
+        dtype           dtype, or None for the dtype of data if they are an array, and for float32
+                        if they are Python floats
+        requires_grad   True: the buffer gets a gradient, which is unusual
     """
 
     __slots__ = ()
@@ -60,12 +61,14 @@ class Module(torch_hints.ModuleTorchNames):
 
     A subclass creates its parts in `__init__` and computes its output in `forward`:
 
-    class TwoLayers(nn.Module):
-        def __init__(self, d):
-            self.first, self.second = nn.Linear(d, d), nn.Linear(d, 1)
+        class TwoLayers(nn.Module):
+            def __init__(self, d):
+                self.first, self.second = nn.Linear(d, d), nn.Linear(d, 1)
 
-        def forward(self, x):
-            return self.second(np.tanh(self.first(x)))
+            def forward(self, x):
+                return self.second(np.tanh(self.first(x)))
+
+    Calling the module, as in `TwoLayers(3)(x)`, calls `forward`.
     """
 
     training = True
@@ -81,7 +84,7 @@ class Module(torch_hints.ModuleTorchNames):
     __init__.__signature__ = Signature([Parameter_("self", Parameter_.POSITIONAL_OR_KEYWORD)])
 
     def forward(self, *inputs, **options):
-        """Compute the output from `inputs` and `options`. Every subclass must define it."""
+        """Compute the output from `inputs` and `options`. Every subclass defines this method."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...). Define one")
 
     def __init_subclass__(cls, **options):
@@ -136,7 +139,7 @@ class Module(torch_hints.ModuleTorchNames):
         """Yield (name, module) for this module and all modules inside, each once, outer ones first.
 
         Args:
-            prefix   name of this module
+            prefix   name of this module, with which all other names begin
         """
         seen, todo = set(), [(prefix, self)]
         while todo:
@@ -149,7 +152,7 @@ class Module(torch_hints.ModuleTorchNames):
             todo += reversed(inside)
 
     def modules(self):
-        """Yield this module and all modules inside it."""
+        """Yield this module and all modules inside it, each once, outer ones first."""
         return (m for _, m in self.named_modules())
 
     def _named_tensors(self, kind):
@@ -178,11 +181,14 @@ class Module(torch_hints.ModuleTorchNames):
         return (p for _, p in self.named_parameters())
 
     def named_buffers(self):
-        """Yield (name, tensor) for the tensors that are saved but not trained."""
+        """Yield (name, buffer) for each tensor that is saved but not trained."""
         return self._named_tensors(Buffer)
 
     def num_parameters(self):
-        """Return the number of elements of all parameters, including frozen ones."""
+        """Return the number of elements of all parameters, including frozen ones.
+
+        A parameter that several modules share counts once.
+        """
         return sum(p.size for p in self.parameters())
 
     # ---- saving and loading
@@ -199,18 +205,20 @@ class Module(torch_hints.ModuleTorchNames):
         model.load_state_dict(model.state_dict() | part).
 
         Args:
-            state    {name: values}, where np.asarray accepts the values
-            assign   True: a parameter uses a fitting array itself instead of a copy, so do not
-                     write to the array afterwards
+            state    {name: values}, where values are anything that np.asarray accepts, or tensors
+                     of PyTorch
+            assign   True: use the array itself instead of a copy if it is contiguous, writeable and
+                     of the right dtype. Do not write to it afterwards
 
         Raises:
+            TypeError: state is not a dictionary
             KeyError: names are missing or unexpected, or shapes differ. The error lists all of
-                them, and nothing is changed
+                these, and nothing is changed
         """
         if not hasattr(state, "items"):
             raise TypeError(
                 "load_state_dict: expected a dictionary of arrays, such as model.state_dict() or "
-                f"ta.load(path), got a {type(state).__name__}"
+                f"ta.load(path), got {type(state).__name__}"
             )
         own = dict(self._named_tensors(SAVED_KINDS))
         arrays = {n: _array(v) for n, v in state.items()}
@@ -257,13 +265,12 @@ class Module(torch_hints.ModuleTorchNames):
             p.grad = None
 
     def apply(self, f):
-        """Call a function with every module inside and then with this module, and return this
-        module.
+        """Call a function with each module inside and then with this module, which is returned.
 
             model.apply(lambda m: nn.init.zeros_(m.bias) if isinstance(m, nn.Linear) else None)
 
         Args:
-            f   function of a module
+            f   function of a module, whose result is ignored
         """
         for module in self.children():
             module.apply(f)
@@ -271,7 +278,7 @@ class Module(torch_hints.ModuleTorchNames):
         return self
 
     def requires_grad_(self, requires_grad=True):
-        """Make the parameters trainable, or freeze them, and return the module.
+        """Make all parameters trainable, or freeze them, and return the module.
 
         Args:
             requires_grad   False: freeze the parameters
@@ -282,6 +289,8 @@ class Module(torch_hints.ModuleTorchNames):
 
     def astype(self, dtype):
         """Cast floating-point parameters and buffers in place, and return the module.
+
+        Their gradients are set to None.
 
         Args:
             dtype   a floating-point dtype, such as np.float64
@@ -294,11 +303,13 @@ class Module(torch_hints.ModuleTorchNames):
     # ---- display
 
     def summary(self, *inputs, **options):
-        """Return a table of layers, output shapes and numbers of parameters.
+        """Return a table of layers, output shapes and numbers of parameters, which can be printed.
+
+        To find the shapes, the module is called once in evaluation mode without gradients.
 
         Args:
-            inputs    inputs of the call. If there are none, the table has no shapes
-            options   keyword arguments of the call
+            inputs    arguments of this call. Without any, the table has no shapes
+            options   keyword arguments of this call
         """
         return Summary(self, inputs, options)
 
@@ -330,8 +341,8 @@ def _keep_kind(module, name, value):
         kept = "trained or saved" if kind is Parameter else "saved"
         of = f" of shape {value.shape}" if hasattr(value, "shape") else ""
         raise TypeError(
-            f"{type(module).__name__}.{name} is a {kind.__name__}, got a "
-            f"{type(value).__name__}{of}, which would not be {kept}. Write {name}.data = array to "
+            f"{type(module).__name__}.{name} is a {kind.__name__}, but the new value is of type "
+            f"{type(value).__name__}{of} and would not be {kept}. Write {name}.data = array to "
             f"change its values, or nn.{kind.__name__}(array) to make a new one"
         )
 

@@ -30,8 +30,9 @@ class LayerNorm(Module):
     The mean and the variance are computed over the last axes. Source: Ba, Kiros, Hinton 2016.
 
     Args:
-        normalized_shape     sizes of the axes that are normalized, or the size of the last axis
-        eps                  ε, which keeps the divisor away from 0
+        normalized_shape     sizes of the last axes, which are normalized together, or one number
+                             for the last axis alone
+        eps                  ε >= 0, which keeps the divisor away from 0
         elementwise_affine   False: there is neither weight nor bias
         bias                 False: there is no bias
     """
@@ -61,8 +62,10 @@ class RMSNorm(Module):
     Source: Zhang, Sennrich 2019.
 
     Args:
-        normalized_shape     sizes of the axes that are normalized, or the size of the last axis
-        eps                  ε, or None for the machine precision of the dtype of x
+        normalized_shape     sizes of the last axes, which are normalized together, or one number
+                             for the last axis alone
+        eps                  ε >= 0, which keeps the divisor away from 0, or None for the machine
+                             precision of the dtype of x
         elementwise_affine   False: there is no weight
     """
 
@@ -87,17 +90,18 @@ class RMSNorm(Module):
 class BatchNorm1d(Module):
     """Batch norm, y = (x - mean) / √(var + ε) · weight + bias, for each feature over the batch.
 
-    In training, the statistics come from the batch, and the layer keeps running averages of them.
-    In evaluation mode, it uses the running averages. Source: Ioffe, Szegedy 2015.
+    In training, mean and var come from the batch, and the layer keeps running averages of them (of
+    var with the divisor n - 1 instead of n). In evaluation mode, it uses the running averages.
+    Source: Ioffe, Szegedy 2015.
 
     Args:
         num_features          number C of features
-        eps                   ε, which keeps the divisor away from 0
-        momentum              weight of the newest batch in the running averages, or None for a
-                              plain average over all batches
+        eps                   ε >= 0, which keeps the divisor away from 0
+        momentum              weight of the newest batch in the running averages, from 0 to 1, or
+                              None for a plain average over all batches
         affine                False: there is neither weight nor bias
-        track_running_stats   False: there are no running averages, and the batch's statistics are
-                              always used
+        track_running_stats   False: there are no running averages, and the statistics of the batch
+                              are also used in evaluation mode
     """
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
@@ -117,7 +121,8 @@ class BatchNorm1d(Module):
         """Apply the layer. Shape: x [B, C] or [B, C, L] → the same.
 
         Raises:
-            ValueError: x has a different shape or, in training, a single number for each feature
+            ValueError: x has a different shape, or a single number for each feature when mean and
+                var are computed from the batch
         """
         x = as_tensor(x)
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
@@ -146,23 +151,29 @@ class BatchNorm1d(Module):
 
 
 class BatchNorm2d(BatchNorm1d):
-    """Batch norm of images: each channel is normalized over the batch and all pixels.
+    """Batch norm of images, which normalizes each channel over the batch and all pixels.
 
-    The arguments are the same as for `BatchNorm1d`. Source: Ioffe, Szegedy 2015.
+        y = (x - mean) / √(var + ε) · weight + bias
+
+    In training, mean and var come from the batch, and the layer keeps running averages of them. In
+    evaluation mode, it uses the running averages. Source: Ioffe, Szegedy 2015.
 
     Args:
         num_features          number C of channels
-        eps                   ε, which keeps the divisor away from 0
-        momentum              weight of the newest batch in the running averages, or None
+        eps                   ε >= 0, which keeps the divisor away from 0
+        momentum              weight of the newest batch in the running averages, from 0 to 1, or
+                              None for a plain average over all batches
         affine                False: there is neither weight nor bias
-        track_running_stats   False: no running averages are kept
+        track_running_stats   False: there are no running averages, and the statistics of the batch
+                              are also used in evaluation mode
     """
 
     def forward(self, x):
         """Apply the layer. Shape: x [B, C, H, W] → the same.
 
         Raises:
-            ValueError: x has a different shape
+            ValueError: x has a different shape, or a single number for each channel when mean and
+                var are computed from the batch
         """
         x = as_tensor(x)
         if x.ndim != 4 or x.shape[1] != self.num_features:
@@ -175,13 +186,14 @@ class BatchNorm2d(BatchNorm1d):
 class GroupNorm(Module):
     """Group norm, y = (x - mean) / √(var + ε) · weight + bias, over groups of channels.
 
+    The mean and the variance of an example are computed over the channels and positions of a group.
     Examples do not affect each other, so a batch may be small. With one group for each channel, the
-    result is instance norm. Each channel has its own weight and bias [C]. Source: Wu, He 2018.
+    result is instance norm. Each channel has its own weight and bias. Source: Wu, He 2018.
 
     Args:
         num_groups     number of groups, which divides num_channels
         num_channels   number C of channels
-        eps            ε, which keeps the divisor away from 0
+        eps            ε >= 0, which keeps the divisor away from 0
         affine         False: there is neither weight nor bias
 
     Raises:
@@ -203,7 +215,7 @@ class GroupNorm(Module):
         """Apply the layer. Shape: x [B, C, ...] → the same.
 
         Raises:
-            ValueError: x has a different number of channels
+            ValueError: x has a different number of channels, or fewer than two axes
         """
         x = as_tensor(x)
         B, C, *places = x.shape if x.ndim > 1 else (0, -1)

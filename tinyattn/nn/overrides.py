@@ -17,20 +17,24 @@ from tinyattn.nn.module import Module
 def describe_override(module):
     """Return how a module differs from its class in tinyattn, or None if it does not.
 
-    It detects subclasses, and methods that were replaced on the class or on this object. (`Summary`
-    replaces methods of objects to record the calls.)
+    A module differs if its class is a subclass, or if a method was replaced on its class or on the
+    module itself. (`Summary` replaces methods of modules to record the calls.)
 
     Args:
         module   the module
 
     Returns:
-        the end of a sentence that begins with the name of the module, or None
+        the end of a sentence that begins with the name of the module, such as "is a MyLinear, a
+        subclass of Linear", or None
     """
     return describe_class_override(type(module)) or describe_object_override(module)
 
 
 def describe_class_override(cls):
-    """Return how the class `cls` differs, as `describe_override` does for one module."""
+    """Return how the class `cls` differs from its source in tinyattn, or None if it does not.
+
+    The result has the same form as that of `describe_override`.
+    """
     if not _is_library_class(cls):
         base = next(c for c in cls.__mro__ if _is_library_class(c))
         return f"is a {cls.__name__}, a subclass of {base.__name__}"
@@ -42,7 +46,10 @@ def describe_class_override(cls):
 
 
 def describe_object_override(module):
-    """Return how this `module` differs from its class if a method was set on it, otherwise None."""
+    """Return which method was set on this `module` itself instead of its class, or None.
+
+    The result has the same form as that of `describe_override`.
+    """
     cls = type(module)
     if _methods(cls).isdisjoint(vars(module)):
         return None
@@ -51,9 +58,7 @@ def describe_object_override(module):
 
 
 def is_user_module(cls):
-    """Return whether the class `cls` derives directly from `Module` and was written outside
-    tinyattn.
-    """
+    """Return whether `cls` is a user's own class with `Module` as its only base in tinyattn."""
     return not _is_library_class(cls) and next(filter(_is_library_class, cls.__mro__)) is Module
 
 

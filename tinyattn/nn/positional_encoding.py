@@ -4,8 +4,8 @@ PositionalEncoding (sinusoids) and LearnedPositionalEmbedding are added to x, wh
 ConcatPositionalEncoding gives x more features. RotaryEmbedding rotates queries and keys, so that
 the product of a query and a key depends only on the distance of their positions.
 
-`positions` is [T] or [B, T]. Without it, the rows have the positions 0, 1, …, T - 1. A model that
-generates token by token passes the positions of its cache.
+The argument positions is [T] or [B, T]. Without it, the rows have the positions 0, …, T - 1. A
+model that generates token by token passes the positions of its cache.
 """
 
 import numpy as np
@@ -18,13 +18,16 @@ from tinyattn.nn.validation import check_sizes
 
 
 def sinusoids(length, d):
-    """Return the sinusoidal encoding p of positions, [length, d] in float64.
+    """Return the sinusoidal encoding p of the positions t = 0, …, length - 1.
 
         p[t, 2i] = sin(t / 10000^(2i/d)),   p[t, 2i+1] = cos(t / 10000^(2i/d))
 
     Args:
         length   number of positions
         d        number of features
+
+    Returns:
+        p, an array [length, d] in float64
 
     Source: Vaswani et al. 2017, section 3.5, and slides S16, N24.
     """
@@ -36,11 +39,13 @@ def sinusoids(length, d):
 class PositionalEncoding(Module):
     """A sinusoidal encoding that is added to x, y = dropout(x + p[:T]). It has no parameters.
 
+        p[t, 2i] = sin(t / 10000^(2i/d_model)),   p[t, 2i+1] = cos(t / 10000^(2i/d_model))
+
     Args:
         d_model   number of features
-        max_len   number of positions. A position of max_len or more is an error
+        max_len   number of positions t = 0, …, max_len - 1. Other positions are an error
         dropout   probability with which a number becomes 0 in training
-        rng       seed or numpy.random.Generator for the dropout
+        rng       seed or numpy.random.Generator for the dropout, or None for the default generator
     """
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
@@ -57,14 +62,14 @@ class PositionalEncoding(Module):
             positions   their positions [T] or [B, T], or None for 0, ..., T-1
 
         Raises:
-            ValueError: x has a different number of features, or a position is not below max_len
+            ValueError: x has a different number of features, or a position is not from 0 to
+                max_len - 1
         """
         max_len, d_model = self.p.shape
         x = as_tensor(x)
-        if x.shape[-1] != d_model or (positions is None and x.shape[-2] > max_len):
+        if x.ndim < 2 or x.shape[-1] != d_model:
             raise ValueError(
-                f"PositionalEncoding: x must be [B, T, {d_model}] with T <= {max_len}, got shape "
-                f"{x.shape}"
+                f"PositionalEncoding: x must be [B, T, {d_model}], got shape {x.shape}"
             )
         t = _positions("PositionalEncoding", x, positions, max_len)
         return self.dropout(x + self.p[t].astype(x.dtype))
@@ -74,13 +79,16 @@ class PositionalEncoding(Module):
 
 
 class LearnedPositionalEmbedding(Module):
-    """A trained vector for each position that is added to x, y = x + weight[positions].
+    """A learned vector for each position that is added to x, y = x + weight[positions].
+
+    The parameter is weight [max_len, d_model]. Its initial values are normal with mean 0.
 
     Args:
-        max_len   number of positions
+        max_len   number of positions 0, …, max_len - 1. Other positions are an error
         d_model   number of features
         std       standard deviation of the initial values
-        rng       seed or numpy.random.Generator for the initial values
+        rng       seed or numpy.random.Generator for the initial values, or None for the default
+                  generator
 
     Source: Gehring et al. 2017. GPT and BERT use this encoding.
     """
@@ -97,7 +105,7 @@ class LearnedPositionalEmbedding(Module):
             positions   their positions [T] or [B, T], or None for 0, ..., T-1
 
         Raises:
-            ValueError: a position is negative or not below max_len
+            ValueError: a position is not from 0 to max_len - 1
         """
         x = as_tensor(x)
         return (
@@ -114,11 +122,13 @@ class LearnedPositionalEmbedding(Module):
 class ConcatPositionalEncoding(Module):
     """A sinusoidal encoding that is concatenated with x, y = [x, p[:T]].
 
-    The features of x do not change, and the next layer must accept d + d_position features.
+        p[t, 2i] = sin(t / 10000^(2i/d_position)),   p[t, 2i+1] = cos(t / 10000^(2i/d_position))
+
+    The d features of x do not change, and the next layer must accept d + d_position features.
 
     Args:
-        d_position   number of features that are added
-        max_len      number of positions. A position of max_len or more is an error
+        d_position   number of features of p
+        max_len      number of positions t = 0, …, max_len - 1. Other positions are an error
 
     Source: slide K23.
     """
@@ -135,7 +145,7 @@ class ConcatPositionalEncoding(Module):
             positions   their positions [T] or [B, T], or None for 0, ..., T-1
 
         Raises:
-            ValueError: a position is not below max_len
+            ValueError: a position is not from 0 to max_len - 1
         """
         x = as_tensor(x)
         p = self.p[_positions("ConcatPositionalEncoding", x, positions, len(self.p))].astype(
@@ -149,7 +159,7 @@ class ConcatPositionalEncoding(Module):
 
 
 def _positions(name, x, positions, max_len):
-    """Return the positions as an index, checked to be in 0 … max_len - 1."""
+    """Return the positions as an index, after a check that they are from 0 to max_len - 1."""
     T = x.shape[-2]
     if positions is None:
         if T > max_len:
@@ -176,13 +186,16 @@ class RotaryEmbedding(Module):
         y_i       = x_i cos tθ_i - x_(i+d/2) sin tθ_i,   θ_i = base^(-2i/d)
         y_(i+d/2) = x_(i+d/2) cos tθ_i + x_i sin tθ_i
 
-    The product of a query at position t and a key at position s depends on t - s, but not on t and
-    s themselves.
+    Here t is the position, and i = 0, …, d/2 - 1 counts the pairs of features. The product of a
+    query at position t and a key at position s depends on t - s, but not on t and s themselves.
 
     Args:
         d      number of features, an even number
         base   base of the angles. A larger base makes the slowest pair of features rotate more
                slowly
+
+    Raises:
+        ValueError: d is odd
 
     Source: Su et al. 2021 (RoFormer), with the pairs in the order of GPT-NeoX and Llama.
     """
@@ -228,11 +241,14 @@ class RotaryEmbedding(Module):
         return self.turns(t, x.dtype)
 
     def turns(self, t, dtype):
-        """Return cos tθ and sin tθ, each [..., d/2].
+        """Return the cosines and the sines of the angles tθ_i, where θ_i = base^(-2i/d).
 
         Args:
-            t       position or array of positions, which are integers >= 0
+            t       integer t >= 0 or array of such integers [...], the positions
             dtype   dtype of the result
+
+        Returns:
+            a list of two arrays [..., d/2], the cosines and the sines
         """
         # Read self.table only once, because another thread may replace it.
         last, table = int(np.max(t, initial=-1)), self.table
@@ -255,12 +271,19 @@ class RotaryEmbedding(Module):
 class InterleavedRotaryEmbedding(RotaryEmbedding):
     """A `RotaryEmbedding` that rotates the pairs of features 2i and 2i + 1, as in the paper.
 
-    The result equals that of `RotaryEmbedding` if the features of queries and keys are reordered.
+        y_2i     = x_2i cos tθ_i - x_(2i+1) sin tθ_i,   θ_i = base^(-2i/d)
+        y_(2i+1) = x_(2i+1) cos tθ_i + x_2i sin tθ_i
+
+    Here t is the position, and i = 0, …, d/2 - 1. The result equals that of `RotaryEmbedding` if
+    the features of queries and keys are reordered, so that 2i comes to i and 2i + 1 to i + d/2.
 
     Args:
         d      number of features, an even number
         base   base of the angles. A larger base makes the slowest pair of features rotate more
                slowly
+
+    Raises:
+        ValueError: d is odd
     """
 
     def _pairs(self, x):

@@ -58,10 +58,16 @@ def _state(name, cell, state, shape, dtype):
     """Return the initial state as a tuple of Tensors of this shape, zeros for None."""
     if state is None:
         return tuple(Tensor(np.zeros(shape, dtype)) for _ in range(cell.states))
+    if cell.states == 1 and isinstance(state, tuple):
+        raise TypeError(
+            f"{name}: the state must be one array h, got a tuple of length {len(state)}. Only an "
+            "LSTM has a state (h, c)"
+        )
     parts = state if cell.states > 1 else (state,)
     if not isinstance(parts, tuple | list) or len(parts) != cell.states:
         raise TypeError(
-            f"{name}: the state of an LSTM must be a tuple (h, c), got a {type(state).__name__}"
+            f"{name}: the state of an LSTM must be a tuple (h, c), got {type(state).__name__}"
+            + (f" of length {len(parts)}" if isinstance(parts, tuple | list) else "")
         )
     parts = tuple(as_tensor(s) for s in parts)
     for s in parts:
@@ -89,11 +95,19 @@ class _Cell(Module):
         self.bias_hh = uniform_parameter((rows,), bound, rng) if bias else None
 
     def forward(self, x, state=None):
-        """Return the next state, which is h [B, H] or, for an LSTM, (h, c).
+        """Return the next state.
 
-        x is [B, D]. The state is one that the cell returned, or None for zeros. The method raises
-        ValueError for other shapes, and TypeError if x contains integers or the state has a
-        different form.
+        Args:
+            x       input [B, D] of this step
+            state   the previous state, h [B, H] or, for an LSTM, (h, c) of two arrays [B, H]. None:
+                    zeros
+
+        Returns:
+            the next state, in the same form
+
+        Raises:
+            ValueError: x or the state has a different shape
+            TypeError: x is not floating point, or the state has a different form
         """
         name = type(self).__name__
         x = _check_float_input(name, x, ("B", "D"), self.input_size)
@@ -110,15 +124,21 @@ class _Cell(Module):
 class RNNCell(_Cell):
     """One step of a simple recurrent network, h_t = tanh(W_ih x + b_ih + W_hh h + b_hh).
 
-    Call it with x [B, D] and the state h [B, H]. It returns the new state [B, H].
+    Call it with x [B, D] and the state h [B, H], or None for zeros. It returns the new state
+    h_t [B, H]. The parameters are weight_ih [H, D], weight_hh [H, H], bias_ih [H] and bias_hh [H].
 
     Args:
         input_size     number D of features of x
         hidden_size    number H of features of the state
         bias           False: omit the biases b_ih and b_hh
-        nonlinearity   "tanh" or "relu"
-        impl           implementation: "sums", "numpy", "kernel" or "auto"
-        rng            seed or numpy.random.Generator for the initial values
+        nonlinearity   "tanh", or "relu" for max(0, ...) instead of tanh
+        impl           "sums" (loops, cannot be differentiated twice), "numpy" (array algebra) or
+                       "auto" ("numpy")
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
+
+    Raises:
+        ValueError: the nonlinearity is neither "tanh" nor "relu"
 
     Source: slides H17, KB03.
     """
@@ -134,36 +154,51 @@ class RNNCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of a gated recurrent unit, h_t = (1 - z) n + z h, with gates r, z and candidate n.
+    """One step of a gated recurrent unit (GRU), h_t = (1 - z) ⊙ n + z ⊙ h.
 
-    Call it with x [B, D] and the state h [B, H]. It returns the new state [B, H].
+        r = σ(W_ir x + b_ir + W_hr h + b_hr)
+        z = σ(W_iz x + b_iz + W_hz h + b_hz)
+        n = tanh(W_in x + b_in + r ⊙ (W_hn h + b_hn))
+
+    Call it with x [B, D] and the state h [B, H], or None for zeros. It returns the new state
+    h_t [B, H]. The parameters are weight_ih [3H, D], which holds W_ir, W_iz and W_in in this order,
+    and in the same form weight_hh [3H, H], bias_ih [3H] and bias_hh [3H].
 
     Args:
         input_size    number D of features of x
         hidden_size   number H of features of the state
-        bias          False: omit the biases b_ih and b_hh
-        impl          implementation: "sums", "numpy", "kernel" or "auto"
-        rng           seed or numpy.random.Generator for the initial values
+        bias          False: omit all biases b
+        impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
+                      faster of "numpy" and "kernel"). "sums" cannot be differentiated twice
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
 
-    Source: `ops.recurrent.gru_step` and slide H20. As in PyTorch, z here is 1 - z of the slide.
+    Source: Cho et al. 2014 and slide H20. As in PyTorch, z here is 1 - z of the slide.
     """
 
     cell = recurrent.GRU
 
 
 class LSTMCell(_Cell):
-    """One step of a long short-term memory (LSTM), c_t = f c + i g and h_t = o tanh c_t.
+    """One step of a long short-term memory (LSTM), c_t = f ⊙ c + i ⊙ g and h_t = o ⊙ tanh c_t.
 
-    Call it with x [B, D] and the state (h, c), each [B, H]. It returns the new state (h, c).
+        i = σ(W_ii x + b_ii + W_hi h + b_hi),   f = σ(W_if x + b_if + W_hf h + b_hf)
+        g = tanh(W_ig x + b_ig + W_hg h + b_hg),   o = σ(W_io x + b_io + W_ho h + b_ho)
+
+    Call it with x [B, D] and the state (h, c), each [B, H], or None for zeros. It returns the new
+    state (h_t, c_t). The parameters are weight_ih [4H, D], which holds W_ii, W_if, W_ig and W_io in
+    this order, and in the same form weight_hh [4H, H], bias_ih [4H] and bias_hh [4H].
 
     Args:
         input_size    number D of features of x
         hidden_size   number H of features of h and of c
-        bias          False: omit the biases b_ih and b_hh
-        impl          implementation: "sums", "numpy", "kernel" or "auto"
-        rng           seed or numpy.random.Generator for the initial values
+        bias          False: omit all biases b
+        impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
+                      faster of "numpy" and "kernel"). "sums" cannot be differentiated twice
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
 
-    Source: `ops.recurrent.lstm_step` and slides H20, KB04.
+    Source: Hochreiter, Schmidhuber 1997, Gers et al. 2000, and slides H20, KB04.
     """
 
     cell = recurrent.LSTM
@@ -221,9 +256,7 @@ class _Recurrent(Module):
                 setattr(self, f"{part}_l{layer}{suffix}", uniform_parameter(shape, bound, rng))
 
     def _places(self):
-        """Return (number of the layer, suffix of its parameter names) in the order of the
-        states.
-        """
+        """Return the layer and the suffix of the parameter names for each state, in order."""
         directions = ("", "_reverse") if self.bidirectional else ("",)
         return [(layer, suffix) for layer in range(self.num_layers) for suffix in directions]
 
@@ -232,12 +265,24 @@ class _Recurrent(Module):
         return [getattr(self, f"{part}_l{layer}{suffix}", None) for part in parts]
 
     def forward(self, x, state=None, lengths=None):
-        """Return y [B, T, H · directions] and the last state [layers · directions, B, H].
+        """Apply the layer to whole sequences.
 
-        x is [B, T, D]. The state is one that the layer returned, or None for zeros, and for an LSTM
-        it is (h, c). lengths is [B], or None if all sequences have T steps. The method raises
-        ValueError for other shapes and lengths, and TypeError if x contains integers or the state
-        has a different form.
+        Args:
+            x         the sequences [B, T, D]
+            state     initial state h [layers · directions, B, H] or, for an LSTM, (h, c) of two
+                      such arrays. None: zeros
+            lengths   [B] whole numbers from 0 to T. Sequence b ends after lengths[b] steps, later
+                      steps have no effect, and y is 0 there. None: all sequences have T steps
+
+        Returns:
+            (y [B, T, H · directions], state). y contains h of the last layer for every step. The
+            state at the end of each sequence has the form of the initial state. The reverse
+            direction ends at the beginning of the sequence
+
+        Raises:
+            ValueError: x, the state or lengths has a different shape, or a length is not from 0 to
+                T
+            TypeError: x is not floating point, or the state has a different form
         """
         name, places = type(self).__name__, self._places()
         x = _check_float_input(name, x, ("B", "T", "D"), self.input_size)
@@ -285,7 +330,9 @@ class RNN(_Recurrent):
     Call it with x [B, T, D] and, optionally, the initial state [layers · directions, B, H]. It
     returns y [B, T, H · directions] and the last state. With lengths [B], sequence b ends after
     lengths[b] steps. After the end of a sequence, y is 0. The last state is the state at the end of
-    the sequence, where the reverse direction starts.
+    each sequence. The reverse direction starts at the end of the sequence, so its last state
+    belongs to the beginning. The parameters of layer 0 are weight_ih_l0, weight_hh_l0, bias_ih_l0
+    and bias_hh_l0. Those of the reverse direction end in "_reverse".
 
         rnn = nn.RNN(3, 16)
         y, h = rnn(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
@@ -295,15 +342,20 @@ class RNN(_Recurrent):
         input_size      number D of features of x
         hidden_size     number H of features of the state
         num_layers      number of layers, each of which receives the outputs of the previous layer
-        nonlinearity    "tanh" or "relu"
+        nonlinearity    "tanh", or "relu" for max(0, ...) instead of tanh
         bias            False: omit the biases b_ih and b_hh
         batch_first     must be True, because the batch is the first axis of x and y (PyTorch's
                         default is False)
         dropout         probability with which, in training, an output of a layer becomes 0 in the
                         input of the next layer
         bidirectional   True: a second network processes each sequence from its end to its beginning
-        impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
-        rng             seed or numpy.random.Generator for the initial values and the dropout
+        impl            "sums" (loops), "numpy" (can be differentiated more than once), "kernel"
+                        (compiled) or "auto" (the faster of "numpy" and "kernel")
+        rng             seed or numpy.random.Generator for the initial values and the dropout, or
+                        None for the default generator
+
+    Raises:
+        ValueError: batch_first is not True, or dropout is not from 0 to 1
 
     Source: Elman 1990 and slides H17, KB03.
     """
@@ -342,8 +394,11 @@ class RNN(_Recurrent):
 class GRU(_Recurrent):
     """A gated recurrent unit (GRU) over sequences, with the gates in the order r, z, n.
 
+        h_t = (1 - z) ⊙ n + z ⊙ h_{t-1},   with r, z and n as in `nn.GRUCell`
+
     Call it with x [B, T, D] and, optionally, the initial state [layers · directions, B, H]. It
-    returns y [B, T, H · directions] and the last state. `lengths` works as in `RNN`.
+    returns y [B, T, H · directions] and the last state. With lengths [B], sequence b ends after
+    lengths[b] steps.
 
         gru = nn.GRU(3, 16)
         y, h = gru(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
@@ -353,14 +408,21 @@ class GRU(_Recurrent):
         input_size      number D of features of x
         hidden_size     number H of features of the state
         num_layers      number of layers, each of which receives the outputs of the previous layer
-        bias            False: omit the biases b_ih and b_hh
-        batch_first     must be True, as in `RNN`
-        dropout         as in `RNN`
-        bidirectional   as in `RNN`
-        impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
-        rng             seed or numpy.random.Generator for the initial values and the dropout
+        bias            False: omit all biases
+        batch_first     must be True, because the batch is the first axis of x and y (PyTorch's
+                        default is False)
+        dropout         probability with which, in training, an output of a layer becomes 0 in the
+                        input of the next layer
+        bidirectional   True: a second network processes each sequence from its end to its beginning
+        impl            "sums" (loops), "numpy" (can be differentiated more than once), "kernel"
+                        (compiled) or "auto" (the faster of "numpy" and "kernel")
+        rng             seed or numpy.random.Generator for the initial values and the dropout, or
+                        None for the default generator
 
-    Source: `ops.recurrent.gru_step` and slide H20.
+    Raises:
+        ValueError: batch_first is not True, or dropout is not from 0 to 1
+
+    Source: Cho et al. 2014 and slide H20.
     """
 
     cell = recurrent.GRU
@@ -369,9 +431,11 @@ class GRU(_Recurrent):
 class LSTM(_Recurrent):
     """A long short-term memory (LSTM) over sequences, with the gates in the order i, f, g, o.
 
+        c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh c_t,   with i, f, g and o as in `nn.LSTMCell`
+
     Call it with x [B, T, D] and, optionally, the initial state (h, c). It returns y [B, T, H ·
-    directions] and the last state (h, c), each [layers · directions, B, H]. `lengths` works as in
-    `RNN`.
+    directions] and the last state (h, c), each [layers · directions, B, H]. With lengths [B],
+    sequence b ends after lengths[b] steps.
 
         lstm = nn.LSTM(3, 16)
         y, (h, c) = lstm(x)                          # x [B, T, 3] → y [B, T, 16], h, c [1, B, 16]
@@ -381,14 +445,21 @@ class LSTM(_Recurrent):
         input_size      number D of features of x
         hidden_size     number H of features of h and of c
         num_layers      number of layers, each of which receives the outputs of the previous layer
-        bias            False: omit the biases b_ih and b_hh
-        batch_first     must be True, as in `RNN`
-        dropout         as in `RNN`
-        bidirectional   as in `RNN`
-        impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
-        rng             seed or numpy.random.Generator for the initial values and the dropout
+        bias            False: omit all biases
+        batch_first     must be True, because the batch is the first axis of x and y (PyTorch's
+                        default is False)
+        dropout         probability with which, in training, an output of a layer becomes 0 in the
+                        input of the next layer
+        bidirectional   True: a second network processes each sequence from its end to its beginning
+        impl            "sums" (loops), "numpy" (can be differentiated more than once), "kernel"
+                        (compiled) or "auto" (the faster of "numpy" and "kernel")
+        rng             seed or numpy.random.Generator for the initial values and the dropout, or
+                        None for the default generator
 
-    Source: `ops.recurrent.lstm_step` and slides H20, KB04.
+    Raises:
+        ValueError: batch_first is not True, or dropout is not from 0 to 1
+
+    Source: Hochreiter, Schmidhuber 1997, Gers et al. 2000, and slides H20, KB04.
     """
 
     cell = recurrent.LSTM

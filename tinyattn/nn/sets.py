@@ -33,7 +33,7 @@ def masked_sum(x, mask):
 
 
 def masked_mean(x, mask):
-    """Return the mean over the elements of each set, 0 for an empty set.
+    """Return the mean over the elements of each set, or 0 for an empty set.
 
     Args:
         x      elements [B, N, d]
@@ -49,7 +49,7 @@ def masked_mean(x, mask):
 
 
 def masked_max(x, mask):
-    """Return the maximum of each feature over the elements of each set, 0 for an empty set.
+    """Return the maximum of each feature over the elements of each set, or 0 for an empty set.
 
     Args:
         x      elements [B, N, d]
@@ -63,7 +63,7 @@ def masked_max(x, mask):
     if mask is None:
         return np.max(x, axis=1)
     y = np.max(np.where(mask[..., None], x, -np.inf), axis=1)
-    return np.where(np.isfinite(to_array(y)), y, 0)
+    return np.where(np.any(mask, axis=1)[:, None], y, 0)
 
 
 POOLINGS = {"sum": masked_sum, "mean": masked_mean, "max": masked_max}
@@ -91,9 +91,13 @@ class DeepSets(Module):
     and ρ.
 
     Args:
-        phi    module or function of the last axis, applied to each element
-        rho    module or function of the last axis, applied to the result
-        pool   "sum", "mean" or "max"
+        phi    φ, a module or function that maps the features of each element, [B, N, d] to
+               [B, N, d']
+        rho    ρ, a module or function that maps the pooled features [B, d'] to the output
+        pool   "sum", "mean" or "max" over the elements of a set
+
+    Raises:
+        ValueError: pool is unknown
 
     Source: Zaheer et al. 2017 and slides S02, S05.
     """
@@ -104,7 +108,7 @@ class DeepSets(Module):
         self.phi, self.rho, self.pool = phi, rho, pool
 
     def forward(self, x, mask=None):
-        """Apply the network. Shape: x [B, N, d] → [B, d_out].
+        """Apply the network. Shape: x [B, N, d] → [B, d_out], the output of rho.
 
         Args:
             x      elements [B, N, d]
@@ -126,10 +130,14 @@ class MAB(Module):
 
         H = norm(x + Attention(x, y)),   MAB(x, y) = norm(H + rFF(H))
 
+    Each norm is an `nn.LayerNorm`, and rFF is an `nn.MLP` with d hidden features, which acts on
+    each element separately.
+
     Args:
         d       number of features
         heads   number of heads, which divides d
-        rng     seed or numpy.random.Generator for the initial values
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
 
     Source: Lee et al. 2019.
     """
@@ -147,8 +155,8 @@ class MAB(Module):
         Args:
             x      elements that attend to y [B, T, d]
             y      elements that x attends to [B, S, d]
-            mask   bool [T, S], [B, T, S] (any axis may have length 1) or [B, H, T, S], True where
-                   element t of x may attend to element s of y
+            mask   bool [T, S], [B, T, S] or [B, heads, T, S], where any axis may have length 1,
+                   True where element t of x may attend to element s of y. None: all attend to all
 
         Raises:
             ValueError: the shapes do not fit
@@ -159,12 +167,15 @@ class MAB(Module):
 
 
 class SAB(Module):
-    """An equivariant set attention block, SAB(x) = MAB(x, x), which computes all N² pairs.
+    """An equivariant set attention block, SAB(x) = MAB(x, x), with all N² pairs of elements.
+
+    If the elements are permuted, the output is permuted in the same way. MAB is `nn.MAB`.
 
     Args:
         d       number of features
         heads   number of heads, which divides d
-        rng     seed or numpy.random.Generator for the initial values
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
     """
 
     def __init__(self, d, heads=1, rng=None):
@@ -187,14 +198,16 @@ class SAB(Module):
 class ISAB(Module):
     """An induced set attention block, ISAB(x) = MAB(x, MAB(I, x)), with m inducing points I.
 
-    The inducing points attend to the set, and then the set attends to the inducing points, which
-    takes 2 N m pairs instead of N². The block is equivariant.
+    First the inducing points attend to the set, and then the set attends to the inducing points.
+    This takes 2 N m pairs instead of N². The block is equivariant: if the elements are permuted,
+    the output is permuted in the same way. MAB is `nn.MAB`.
 
     Args:
         d       number of features
         heads   number of heads, which divides d
-        m       number of inducing points, which are trained
-        rng     seed or numpy.random.Generator for the initial values
+        m       number of inducing points, which are learned
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
     """
 
     def __init__(self, d, heads=1, m=16, rng=None):
@@ -219,15 +232,17 @@ class ISAB(Module):
 
 
 class PMA(Module):
-    """Pooling by multi-head attention, PMA(x) = MAB(S, rFF(x)), with k trained seeds S.
+    """Pooling by multi-head attention, PMA(x) = MAB(S, rFF(x)), with k learned seeds S.
 
-    The result does not depend on the order of the elements.
+    MAB is `nn.MAB`, and rFF is an `nn.MLP` with d hidden features, which acts on each element
+    separately. The result does not depend on the order of the elements.
 
     Args:
         d       number of features
         heads   number of heads, which divides d
-        k       number of seeds
-        rng     seed or numpy.random.Generator for the initial values
+        k       number of seeds, and thus of vectors in the result
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
     """
 
     def __init__(self, d, heads=1, k=1, rng=None):
@@ -259,11 +274,12 @@ class SetTransformer(Module):
     Args:
         d_in    number of features of an element
         d_out   number of features of the result
-        d       number of features inside
+        d       number of features between the layers
         heads   number of heads, which divides d
-        m       number of inducing points
-        k       number of seeds
-        rng     seed or numpy.random.Generator for the initial values
+        m       number of inducing points of each ISAB
+        k       number of seeds of the PMA
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
 
     Source: Lee et al. 2019 and slide S06.
     """
@@ -299,10 +315,14 @@ class ClassAttention(Module):
 
         c ← c + Attention(norm [c, x]),   c ← c + FF(norm c)
 
+    Here [c, x] are 1 + N tokens. Each norm is an `nn.LayerNorm`, and FF is an `nn.MLP` with 4 d
+    hidden features.
+
     Args:
-        d       number of features
+        d       number of features of c and x
         heads   number of heads, which divides d
-        rng     seed or numpy.random.Generator for the initial values
+        rng     seed or numpy.random.Generator for the initial values, or None for the default
+                generator
 
     Source: Touvron et al. 2021 (CaiT), here without the layer scale, and slide H12.
     """
@@ -318,8 +338,8 @@ class ClassAttention(Module):
         """Apply the block, and return the new c. Shape: c [B, 1, d], x [B, N, d] → [B, 1, d].
 
         Args:
-            c      the class token
-            x      the elements, which do not change
+            c      the class token of each set
+            x      the elements of each set
             mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:

@@ -10,7 +10,7 @@ def tree(module, indent=0):
 
     Args:
         module   the module
-        indent   number of spaces before the first line
+        indent   number of levels, of two spaces each, by which all lines but the first are indented
     """
     name = type(module).__name__
     children = list(module.named_children())
@@ -25,12 +25,12 @@ def tree(module, indent=0):
 class Summary:
     """A table of layers with their output shapes and numbers of parameters.
 
-    The shapes are recorded in one call of the module without gradients.
+    The shapes are recorded in one call of the module, in evaluation mode and without gradients.
 
     Args:
         module    the module
-        inputs    inputs of the call. If there are none, the table has no shapes
-        options   keyword arguments of the call
+        inputs    arguments of this call. Without any, the table has no shapes
+        options   dictionary of keyword arguments of this call, or None
     """
 
     def __init__(self, module, inputs=(), options=None):

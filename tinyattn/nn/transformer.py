@@ -2,8 +2,9 @@
 
 x is [B, T, d_model]. Masks are bool [T, S], [B, T, S] or [B, H, T, S], where True means that query
 t may attend to key s. To hide padding, pass keep[:, None, :]. Arguments, parameter names and
-initial values are the same as in PyTorch, with the batch first. `norm_first` puts the layer norm
-before each sublayer (Xiong et al. 2020) instead of after the residual sum as in the paper.
+initial values are the same as in PyTorch, with the batch first. With norm_first=True, the layer
+norm comes before each sublayer (Xiong et al. 2020) instead of after the residual sum as in the
+paper.
 """
 
 from copy import deepcopy
@@ -24,10 +25,10 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
 class _Layer(Module):
-    """The base class of both layers: attentions, then a two-layer network for each position.
+    """The base class of both layers, which have attentions and a two-layer network.
 
     Each part has a residual sum, a norm and a dropout. The last norm and dropout belong to the
-    network.
+    network, which acts on each position separately.
     """
 
     attentions = ()  # names of the attention layers, in order
@@ -80,7 +81,8 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """An encoder layer, x ← x + SelfAttention(x) and then x ← x + FeedForward(x).
 
-    Both the self-attention and the feed-forward network have dropout and a layer norm.
+    FeedForward(x) is W₂ dropout(activation(W₁ x + b₁)) + b₂, for each token separately. Each of the
+    two steps has a dropout and a layer norm, x ← norm(x + dropout(SelfAttention(x))).
 
     Args:
         d_model           number of features
@@ -89,10 +91,14 @@ class TransformerEncoderLayer(_Layer):
         dropout           probability with which a number becomes 0 in training
         activation        "relu", "gelu", or a function
         layer_norm_eps    ε of the norms
-        norm_first        True: the norm comes before each part instead of after the sum, as in the
-                          paper
+        norm_first        True: x ← x + dropout(SelfAttention(norm(x))) and so on, instead of the
+                          norm after the sum as in the paper
         bias              False: linear layers and norms have no bias
-        rng               seed or numpy.random.Generator for the initial values
+        rng               seed or numpy.random.Generator for the initial values and the dropout, or
+                          None for the default generator
+
+    Raises:
+        ValueError: nhead does not divide d_model, or a string is not the name of an activation
 
     Source: Vaswani et al. 2017, section 3.1.
     """
@@ -104,13 +110,17 @@ class TransformerEncoderLayer(_Layer):
 
         Args:
             x        the tokens
-            mask     bool [T, S], [B, T, S] or [B, H, T, S], True where query t may attend to key s
+            mask     bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to token
+                     s. None: all may attend to all
             causal   True: token t attends only to the tokens ≤ t
             cache    an `nn.KeyValueCache` of all earlier tokens, so x contains only the T next
-                     tokens, and S counts all tokens
+                     tokens, which attend to no later ones, and S counts all tokens. Without a
+                     cache, S = T
 
         Raises:
             ValueError: the shapes do not fit
+            TypeError: the mask is not bool
+            RuntimeError: a cache is used while gradients are recorded
         """
         x = as_tensor(x)
         x = self._residual(x, self.norm1, self.dropout1, self._self_attention, mask, causal, cache)
@@ -118,7 +128,13 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """A decoder layer: self-attention, cross-attention to the memory and a feed-forward network.
+    """A decoder layer, with self-attention, attention to the memory and a feed-forward network.
+
+        x ← norm(x + dropout(SelfAttention(x)))
+        x ← norm(x + dropout(CrossAttention(x, memory)))
+        x ← norm(x + dropout(FeedForward(x)))
+
+    FeedForward(x) is W₂ dropout(activation(W₁ x + b₁)) + b₂, for each token separately.
 
     Args:
         d_model           number of features
@@ -127,10 +143,14 @@ class TransformerDecoderLayer(_Layer):
         dropout           probability with which a number becomes 0 in training
         activation        "relu", "gelu", or a function
         layer_norm_eps    ε of the norms
-        norm_first        True: the norm comes before each part instead of after the sum, as in the
-                          paper
+        norm_first        True: x ← x + dropout(SelfAttention(norm(x))) and so on, instead of the
+                          norm after the sum as in the paper
         bias              False: linear layers and norms have no bias
-        rng               seed or numpy.random.Generator for the initial values
+        rng               seed or numpy.random.Generator for the initial values and the dropout, or
+                          None for the default generator
+
+    Raises:
+        ValueError: nhead does not divide d_model, or a string is not the name of an activation
 
     Source: Vaswani et al. 2017, section 3.1.
     """
@@ -143,15 +163,19 @@ class TransformerDecoderLayer(_Layer):
         Args:
             x             the tokens
             memory        output of the encoder
-            mask          bool [T, T], [B, T, T] or [B, H, T, T], True where query t may attend to
-                          key s
-            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], with the same meaning
+            mask          bool [T, T], [B, T, T] or [B, H, T, T], True where token t may attend to
+                          token s. None: all may attend to all
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to
+                          token s of the memory. None: all may attend to all
             causal        True: token t attends only to the tokens ≤ t
-            cache         an `nn.KeyValueCache` and an `nn.CrossAttentionCache` of all earlier
-                          tokens, so x contains only the next tokens
+            cache         a pair of an `nn.KeyValueCache` of all earlier tokens and an
+                          `nn.CrossAttentionCache` of the memory, so x contains only the next
+                          tokens, which attend to no later ones
 
         Raises:
             ValueError: the shapes do not fit
+            TypeError: a mask is not bool
+            RuntimeError: a cache is used while gradients are recorded
         """
         own, of_memory = (None, None) if cache is None else cache
         x = as_tensor(x)
@@ -183,7 +207,8 @@ class TransformerEncoder(Module):
     """The encoder, several copies of a layer with an optional norm at the end.
 
     Args:
-        encoder_layer   layer that is copied num_layers times, together with its initial values
+        encoder_layer   an `nn.TransformerEncoderLayer`, which is copied num_layers times, together
+                        with its initial values
         num_layers      number of copies
         norm            module at the end, or None
     """
@@ -198,21 +223,34 @@ class TransformerEncoder(Module):
 
         Args:
             x        the tokens
-            mask     as in the layers
-            causal   as in the layers
-            cache    the result of `empty_cache`, a list with an `nn.KeyValueCache` for each layer
+            mask     bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to token
+                     s. None: all may attend to all
+            causal   True: token t attends only to the tokens ≤ t
+            cache    the result of `empty_cache`, a list with an `nn.KeyValueCache` for each layer.
+                     Then x contains only the T next tokens, which attend to no later ones, and S
+                     counts all tokens. Without a cache, S = T
+
+        Raises:
+            ValueError: the shapes do not fit
+            TypeError: the mask is not bool
+            RuntimeError: a cache is used while gradients are recorded
         """
         for i, layer in enumerate(self.layers):
             x = layer(x, mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
 
     def attention_maps(self, x, mask=None, causal=False):
-        """Return the attention weights of each layer, [B, H, T, T], where row t belongs to query t.
+        """Return the attention weights of each layer. In training, they include the dropout.
 
         Args:
             x        the tokens [B, T, d_model]
-            mask     as in the layers
-            causal   as in the layers
+            mask     bool [T, T], [B, T, T] or [B, H, T, T], True where token t may attend to token
+                     s. None: all may attend to all
+            causal   True: token t attends only to the tokens ≤ t
+
+        Returns:
+            a list with an array [B, H, T, T] for each layer, with the weight of token s for token t
+            of head h in [b, h, t, s]
         """
         maps = []
         for layer in self.layers:
@@ -222,7 +260,7 @@ class TransformerEncoder(Module):
         return maps
 
     def empty_cache(self):
-        """Return an empty cache for each layer."""
+        """Return a list with an empty `nn.KeyValueCache` for each layer."""
         return [KeyValueCache() for _ in self.layers]
 
 
@@ -230,7 +268,8 @@ class TransformerDecoder(Module):
     """The decoder, several copies of a layer that all attend to the same memory.
 
     Args:
-        decoder_layer   layer that is copied num_layers times, together with its initial values
+        decoder_layer   an `nn.TransformerDecoderLayer`, which is copied num_layers times, together
+                        with its initial values
         num_layers      number of copies
         norm            module at the end, or None
     """
@@ -246,24 +285,40 @@ class TransformerDecoder(Module):
         Args:
             x             the tokens
             memory        output of the encoder
-            mask          as in the layers
-            memory_mask   as in the layers
-            causal        as in the layers
-            cache         the result of `empty_cache`, a list with a pair of caches for each layer
+            mask          bool [T, T], [B, T, T] or [B, H, T, T], True where token t may attend to
+                          token s. None: all may attend to all
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to
+                          token s of the memory. None: all may attend to all
+            causal        True: token t attends only to the tokens ≤ t
+            cache         the result of `empty_cache`, a list with a pair of caches for each layer.
+                          Then x contains only the next tokens, which attend to no later ones
+
+        Raises:
+            ValueError: the shapes do not fit
+            TypeError: a mask is not bool
+            RuntimeError: a cache is used while gradients are recorded
         """
         for i, layer in enumerate(self.layers):
             x = layer(x, memory, mask, memory_mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
 
     def attention_maps(self, x, memory, mask=None, memory_mask=None, causal=False):
-        """Return the weights of each layer's attention to the memory, [B, H, T, S].
+        """Return the weights of each layer's attention to the memory.
+
+        In training, they include the dropout.
 
         Args:
             x             the tokens [B, T, d_model]
             memory        output of the encoder [B, S, d_model]
-            mask          as in the layers
-            memory_mask   as in the layers
-            causal        as in the layers
+            mask          bool [T, T], [B, T, T] or [B, H, T, T], True where token t may attend to
+                          token s. None: all may attend to all
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to
+                          token s of the memory. None: all may attend to all
+            causal        True: token t attends only to the tokens ≤ t
+
+        Returns:
+            a list with an array [B, H, T, S] for each layer, with the weight of token s of the
+            memory for token t of head h in [b, h, t, s]
         """
         maps = []
         for layer in self.layers:
@@ -276,14 +331,17 @@ class TransformerDecoder(Module):
         return maps
 
     def empty_cache(self):
-        """Return an empty pair of caches for each layer."""
+        """Return a list with an empty pair of caches for each layer.
+
+        A pair is an `nn.KeyValueCache` of the tokens and an `nn.CrossAttentionCache` of the memory.
+        """
         return [(KeyValueCache(), CrossAttentionCache()) for _ in self.layers]
 
 
 class Transformer(Module):
     """A transformer with an encoder and a decoder.
 
-    It does not contain the embeddings, the positional encodings and the output head.
+    The embeddings, the positional encodings and the output head are not part of it.
 
     Args:
         d_model              number of features
@@ -296,7 +354,11 @@ class Transformer(Module):
         layer_norm_eps       ε of the norms
         norm_first           True: the norm comes before each part instead of after the residual sum
         bias                 False: linear layers and norms have no bias
-        rng                  seed or numpy.random.Generator for the initial values
+        rng                  seed or numpy.random.Generator for the initial values and the dropout,
+                             or None for the default generator
+
+    Raises:
+        ValueError: nhead does not divide d_model, or a string is not the name of an activation
 
     Source: Vaswani et al. 2017.
     """
@@ -347,14 +409,16 @@ class Transformer(Module):
         Args:
             src           tokens of the source
             tgt           tokens of the target
-            src_mask      bool [S, S], [B, S, S] or [B, H, S, S], True where query t may attend to
-                          key s
-            tgt_mask      bool [T, T], [B, T, T] or [B, H, T, T], with the same meaning
-            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], with the same meaning
+            src_mask      bool [S, S], [B, S, S] or [B, H, S, S], True where source token t may
+                          attend to source token s. None: all may attend to all
+            tgt_mask      bool [T, T], [B, T, T] or [B, H, T, T], in the same way for target tokens
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where target token t may
+                          attend to source token s. None: all may attend to all
             causal        True: target token t attends only to the target tokens ≤ t
 
         Raises:
             ValueError: the shapes do not fit
+            TypeError: a mask is not bool
         """
         memory = self.encoder(src, src_mask)
         return self.decoder(tgt, memory, tgt_mask, memory_mask, causal)

@@ -4,15 +4,15 @@ import numpy as np
 
 
 def check_sizes(layer, least=1, **sizes):
-    """Raise ValueError unless each of `sizes` is a whole number of at least `least`, or a tuple.
+    """Check that each of `sizes` is a whole number of at least `least`, or a list of such numbers.
 
     Args:
-        layer   module to which the sizes belong. The error contains its name
+        layer   module to which the sizes belong. The error contains the name of its class
         least   smallest number that is allowed
-        sizes   name=value. None is allowed, because a layer then uses its default
+        sizes   name=value. None is skipped, because a layer then uses its default
 
     Raises:
-        ValueError: a size is not such a number
+        ValueError: a size is neither such a number nor a tuple, list or array of them
     """
     for what, value in sizes.items():
         if value is None or _fits(value, least):

@@ -20,13 +20,22 @@ class SGD(Optimizer):
         b ← μ b + (1 - dampening) g,   θ ← θ - η b        with momentum μ
         θ ← θ - η (g + μ b)                               with nesterov
 
+    θ is a parameter, g its gradient, and b a running sum of gradients, which is g after the first
+    step.
+
     Args:
-        params         parameters, or groups of parameters as in `Optimizer`
+        params         parameters, or groups {"params": [...], "lr": ...}, which may replace the
+                       other arguments for their parameters
         lr             learning rate η
-        momentum       momentum μ, where 0 means no momentum
-        dampening      fraction of the gradient that is not added to b
-        weight_decay   λ, where λ θ is added to the gradient
-        nesterov       True: use the Nesterov step above, which needs momentum > 0 and dampening = 0
+        momentum       μ >= 0, where 0 means no momentum
+        dampening      fraction of the gradient that is not added to b, from the second step on
+        weight_decay   λ >= 0, where λ θ is added to the gradient
+        nesterov       True: use the last formula, which needs momentum > 0 and dampening = 0
+
+    Raises:
+        ValueError: there are no parameters, an option is outside of its range, or nesterov is used
+            without momentum or with dampening
+        TypeError: params are not tensors, or an option is not a number
     """
 
     def __init__(
@@ -47,11 +56,18 @@ class SGD(Optimizer):
         )
 
     def state_names(self, group):
-        """Return {"momentum"}, which is the same for every `group`."""
+        """Return {"momentum"}, the name in the state of a parameter, for every `group`."""
         return {"momentum"}
 
     def update(self, theta, g, state, group):
-        """Return the new values. `theta`, `g`, `state` and `group` are as in `Optimizer.update`."""
+        """Return the new values of one parameter.
+
+        Args:
+            theta   values θ of the parameter
+            g       gradient of the parameter
+            state   dictionary with the state of the parameter, which is changed
+            group   dictionary with the options of the parameter's group
+        """
         mu = group["momentum"]
         if group["weight_decay"]:
             g = g + group["weight_decay"] * theta
@@ -70,14 +86,22 @@ class RMSprop(Optimizer):
         m ← α m + (1-α) g,    √(v - m²) instead of √v        with centered
         b ← μ b + g / (√v + ε),   θ ← θ - η b                with momentum μ
 
+    θ is a parameter and g its gradient. The running means v and m and the sum of steps b are
+    initially 0.
+
     Args:
-        params         parameters, or groups of parameters as in `Optimizer`
+        params         parameters, or groups {"params": [...], "lr": ...}, which may replace the
+                       other arguments for their parameters
         lr             learning rate η
-        alpha          α, the weight of the old mean square in the new mean square
-        eps            ε, which keeps the divisor away from 0
-        weight_decay   λ, where λ θ is added to the gradient
-        momentum       momentum μ, where 0 means no momentum
-        centered       True: subtract the square of the mean gradient, as above
+        alpha          α from 0 to 1, the weight of the old v and m in the new ones
+        eps            ε >= 0, which keeps the divisor away from 0
+        weight_decay   λ >= 0, where λ θ is added to the gradient
+        momentum       μ >= 0, where 0 means no momentum
+        centered       True: subtract the square m² of the mean gradient from v
+
+    Raises:
+        ValueError: there are no parameters, or an option is outside of its range
+        TypeError: params are not tensors, or an option is not a number
 
     Source: Tieleman, Hinton 2012, lecture 6.5, and Graves 2013 (centered).
     """
@@ -104,7 +128,14 @@ class RMSprop(Optimizer):
         )
 
     def update(self, theta, g, state, group):
-        """Return the new values. `theta`, `g`, `state` and `group` are as in `Optimizer.update`."""
+        """Return the new values of one parameter.
+
+        Args:
+            theta   values θ of the parameter
+            g       gradient of the parameter
+            state   dictionary with the state of the parameter, which is changed
+            group   dictionary with the options of the parameter's group
+        """
         alpha = group["alpha"]
         if group["weight_decay"]:
             g = g + group["weight_decay"] * theta
@@ -123,15 +154,20 @@ class Adam(Optimizer):
 
         m ← β₁m + (1-β₁)g,   v ← β₂v + (1-β₂)g²,   θ ← θ - η m̂ / (√v̂ + ε)
 
-    m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for the start at zero, where t counts the
-    steps.
+    θ is a parameter and g its gradient. m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for the
+    start at m = v = 0, where t counts the steps.
 
     Args:
-        params         parameters, or groups of parameters as in `Optimizer`
+        params         parameters, or groups {"params": [...], "lr": ...}, which may replace the
+                       other arguments for their parameters
         lr             learning rate η
         betas          (β₁, β₂), the weights of the old values of m and v in the new values
-        eps            ε, which keeps the divisor away from 0
-        weight_decay   λ, where λ θ is added to the gradient
+        eps            ε >= 0, which keeps the divisor away from 0
+        weight_decay   λ >= 0, where λ θ is added to the gradient
+
+    Raises:
+        ValueError: there are no parameters, or an option is outside of its range
+        TypeError: params are not tensors, betas are not two numbers, or an option is not a number
 
     Source: Kingma, Ba 2015.
     """
@@ -144,16 +180,16 @@ class Adam(Optimizer):
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
 
     def state_names(self, group):
-        """Return {"t", "m", "v"}, which is the same for every `group`."""
+        """Return {"t", "m", "v"}, the names in the state of a parameter, for every `group`."""
         return {"t", "m", "v"}
 
     def decay(self, theta, g, group):
-        """Return (θ, g) after weight decay. `AdamW` applies it to θ.
+        """Return (θ, g) after weight decay, which Adam applies to g and `AdamW` to θ.
 
         Args:
-            theta   values of the parameter
+            theta   values θ of the parameter
             g       gradient of the parameter
-            group   options of the parameter's group
+            group   dictionary with the options of the parameter's group
         """
         if group["weight_decay"]:
             g = g + group["weight_decay"] * theta
@@ -161,7 +197,13 @@ class Adam(Optimizer):
 
     @torch_hints.with_torch_hints
     def step(self):
-        """Update every parameter that has a gradient, in one compiled pass for large models."""
+        """Update every parameter that has a gradient.
+
+        For large models in float32 or float64, a single compiled call updates all parameters.
+
+        Raises:
+            ValueError: the shape of a parameter has changed since the optimizer was made
+        """
         with_gradient = [p for p in self._parameters() if p.grad is not None]
         if not _by_kernel(with_gradient):
             super().step()
@@ -189,11 +231,15 @@ class Adam(Optimizer):
             p.data = theta
 
     def kernel_constants(self, t, group):
-        """Return the kernel's arguments: rate, β₁, β₂, ε, decay, correction and keep.
+        """Return the constants of one step as they are passed to the kernel.
 
         Args:
-            t       number of the step, from 1
-            group   options of the group
+            t       number of the step, counted from 1
+            group   dictionary with the options of the group
+
+        Returns:
+            (lr / (1 - β₁ᵗ), β₁, β₂, ε, λ, √(1 - β₂ᵗ), keep) with the options (β₁, β₂) = betas,
+            ε = eps and λ = weight_decay. Before the step, the kernel multiplies θ by keep, here 1
         """
         beta1, beta2 = group["betas"]
         rate = group["lr"] / (1 - beta1**t)
@@ -201,7 +247,14 @@ class Adam(Optimizer):
         return rate, beta1, beta2, group["eps"], group["weight_decay"], correct, 1
 
     def update(self, theta, g, state, group):
-        """Return the new values. `theta`, `g`, `state` and `group` are as in `Optimizer.update`."""
+        """Return the new values of one parameter.
+
+        Args:
+            theta   values θ of the parameter
+            g       gradient of the parameter
+            state   dictionary with the state of the parameter, which is changed
+            group   dictionary with the options of the parameter's group
+        """
         beta1, beta2 = group["betas"]
         theta, g = self.decay(theta, g, group)
         if not state:
@@ -222,12 +275,22 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with weight decay that is applied to θ directly, θ ← θ - η λ θ, before the step.
 
+        m ← β₁m + (1-β₁)g,   v ← β₂v + (1-β₂)g²,   θ ← θ - η m̂ / (√v̂ + ε)
+
+    θ is a parameter and g its gradient. m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for the
+    start at m = v = 0, where t counts the steps.
+
     Args:
-        params         parameters, or groups of parameters as in `Optimizer`
+        params         parameters, or groups {"params": [...], "lr": ...}, which may replace the
+                       other arguments for their parameters
         lr             learning rate η
         betas          (β₁, β₂), the weights of the old values of m and v in the new values
-        eps            ε, which keeps the divisor away from 0
-        weight_decay   λ, the strength of the decay
+        eps            ε >= 0, which keeps the divisor away from 0
+        weight_decay   λ >= 0, the strength of the decay
+
+    Raises:
+        ValueError: there are no parameters, or an option is outside of its range
+        TypeError: params are not tensors, betas are not two numbers, or an option is not a number
 
     Source: Loshchilov, Hutter 2019.
     """
@@ -236,11 +299,27 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay)
 
     def decay(self, theta, g, group):
-        """Return (θ - η λ θ, g). `theta`, `g` and `group` are as in `Adam.decay`."""
+        """Return (θ - η λ θ, g), the values of a parameter after weight decay and its gradient.
+
+        Args:
+            theta   values θ of the parameter
+            g       gradient of the parameter
+            group   dictionary with the options of the parameter's group
+        """
         return theta * (1 - group["lr"] * group["weight_decay"]), g
 
     def kernel_constants(self, t, group):
-        """Return the constants of the kernel. `t` and `group` are as in `Adam.kernel_constants`."""
+        """Return the constants of one step as they are passed to the kernel.
+
+        Args:
+            t       number of the step, counted from 1
+            group   dictionary with the options of the group
+
+        Returns:
+            (lr / (1 - β₁ᵗ), β₁, β₂, ε, 0, √(1 - β₂ᵗ), keep) with the options (β₁, β₂) = betas,
+            ε = eps and λ = weight_decay. Before the step, the kernel multiplies θ by
+            keep = 1 - lr · λ
+        """
         *numbers, decay, correct, _ = super().kernel_constants(t, group)
         return *numbers, 0, correct, 1 - group["lr"] * decay
 

@@ -15,19 +15,22 @@ from tinyattn.optim.optimizer import list_parameters
 def clip_grad_norm(parameters, max_norm):
     """Scale all gradients by the same factor so that their norm ‖g‖₂ is at most max_norm.
 
-    The norm is summed in float64, so that squares of large numbers do not overflow. If the norm is
-    not finite, you get a warning and the gradients do not change, because an infinite gradient has
-    no direction.
+    ‖g‖₂ is the root of the sum of the squares of all elements of all gradients. Gradients with a
+    smaller norm do not change. Squares of large numbers cannot make the norm overflow. If the norm
+    is not finite, you get a warning and the gradients do not change, because an infinite gradient
+    has no direction.
 
     Args:
-        parameters   the parameters. Parameters without a gradient are ignored
+        parameters   a list of parameters, such as model.parameters(), or a single one. Parameters
+                     without a gradient are ignored
         max_norm     largest norm, > 0
 
     Returns:
-        the norm ‖g‖₂ before the scaling
+        the norm ‖g‖₂ before the scaling, a float
 
     Raises:
         ValueError: max_norm is not positive
+        TypeError: parameters is a model, or max_norm is not a number
     """
     check_range("clip_grad_norm", above=0, max_norm=max_norm)
     one = isinstance(parameters, Tensor)
@@ -38,9 +41,9 @@ def clip_grad_norm(parameters, max_norm):
     scale = max_norm / (total + 1e-6)
     if not math.isfinite(total):
         warnings.warn(
-            f"clip_grad_norm: the norm of the gradients is {total}, so they are left as they are. "
-            f"`with ta.detect_anomaly():` around the step says where that came from",
-            stacklevel=2,
+            f"clip_grad_norm: the norm of the gradients is {total}, so they do not change. To find "
+            "the operation that caused it, run the step in `with ta.detect_anomaly():`",
+            stacklevel=3,  # the caller of the function inside with_torch_hints
         )
     elif scale < 1:
         for p, g in zip(with_gradient, grads, strict=True):

@@ -19,9 +19,15 @@ class Optimizer:
         options   name=value, such as lr=0.1, for groups that do not set this option
 
     Attributes:
-        param_groups   the groups, as dictionaries
-        state          state of the update rule for each parameter, such as its momentum, in the
-                       order of the parameters
+        param_groups   list of the groups, dictionaries with "params" and all options
+        state          list with the state of the update rule for each parameter, a dictionary with,
+                       for example, its momentum
+        shapes         list with the shape of each parameter
+
+    Raises:
+        ValueError: there are no parameters, a parameter is not a leaf tensor or is given more than
+            once, or an option is outside of its range
+        TypeError: params are not tensors, or an option is not a number
     """
 
     def __init_subclass__(cls, **options):
@@ -37,8 +43,15 @@ class Optimizer:
                 "model.parameters(), and call it again if its generator is used up"
             )
         groups = params if isinstance(params[0], dict) else [{"params": params}]
+        for i, g in enumerate(groups):
+            if not isinstance(g, dict) or "params" not in g:
+                raise TypeError(
+                    f'{type(self).__name__}: group {i} must be a dictionary with the key "params". '
+                    'Write {"params": [...], "lr": ...}'
+                )
+        own_name = f"{type(self).__name__}, params of a group"
         self.param_groups = [
-            {**options, **g, "params": list_parameters("a group", g["params"])} for g in groups
+            {**options, **g, "params": list_parameters(own_name, g["params"])} for g in groups
         ]
         for p in self._parameters():
             if not isinstance(p, Tensor):
@@ -63,14 +76,12 @@ class Optimizer:
         self.shapes = [p.shape for p in self._parameters()]
 
     def _check_eps(self, group):
-        """Raise TypeError if eps rounds to 0 in the dtype of a parameter, because 0 / 0 would be
-        nan.
-        """
+        """Raise TypeError if eps is 0 in the dtype of a parameter, because 0 / 0 would be NaN."""
         for p in group["params"]:
             if p.dtype == np.float16 and group.get("eps") and np.float16(group["eps"]) == 0:
                 raise TypeError(
                     f"{type(self).__name__}: a parameter of shape {p.shape} is float16, in which "
-                    f"eps={group['eps']} is 0, so its first step would be nan. Train in float32 "
+                    f"eps={group['eps']} is 0, so its first step would be NaN. Train in float32 "
                     "with model.astype(np.float32), or choose eps >= 1e-4"
                 )
 
@@ -127,15 +138,19 @@ class Optimizer:
         """Return the new values of one parameter. Every subclass must define this method.
 
         Args:
-            theta   values of the parameter
+            theta   values θ of the parameter
             g       gradient of the parameter
-            state   state of the update rule for this parameter, a dictionary that may be changed
-            group   options of the parameter's group
+            state   dictionary with the state of the update rule for this parameter, which is empty
+                    in the first step and may be changed
+            group   dictionary with the options of the parameter's group
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} has no update(self, theta, g, state, group). Define one, or "
+            "use an optimizer that has one, such as optim.SGD"
+        )
 
     def state_dict(self):
-        """Return everything that is needed to continue the training, {name: array or number}."""
+        """Return {name: array} with the options of all groups and the state of all parameters."""
         found = {}
         for i, state in enumerate(self.state):
             found |= {f"state.{i}.{k}": np.array(v) for k, v in state.items()}
@@ -150,16 +165,18 @@ class Optimizer:
         """Load the result of `state_dict`, for the same parameters in the same order.
 
         Args:
-            saved   the dictionary
+            saved   the dictionary, whose values np.asarray accepts
 
         Raises:
+            TypeError: `saved` is not a dictionary
             KeyError: the state was saved for different parameters or a different optimizer.
                 Nothing is changed
+            ValueError: a saved option is outside of its range. Nothing is changed
         """
         if not hasattr(saved, "items"):
             raise TypeError(
                 f"load_state_dict of {type(self).__name__}: expected the dictionary that "
-                f"state_dict() returned, got a {type(saved).__name__}"
+                f"state_dict() returned, got {type(saved).__name__}"
             )
         state = [{} for _ in self.state]
         groups = [dict(g) for g in self.param_groups]
@@ -171,9 +188,9 @@ class Optimizer:
                 g["initial_lr"] = g["lr"]
             own, here = own - {name}, here - {name}
         if here - own:
-            self._misfit(f"{', '.join(sorted(here - own)[:5])} has no place")
+            self._misfit(f"unexpected: {', '.join(sorted(here - own)[:5])}")
         if own - here:
-            self._misfit(f"{', '.join(sorted(own - here))} is missing")
+            self._misfit(f"missing: {', '.join(sorted(own - here))}")
         places = {str(i): i for i in range(len(state))}
         for name, value in saved.items():
             kind, _, rest = name.partition(".")
@@ -184,7 +201,7 @@ class Optimizer:
             elif kind == "state" and i in places:
                 state[places[i]][key] = value
             else:
-                self._misfit(f"{name[:100]} has no place")
+                self._misfit(f"unexpected: {name[:100]}")
         owners = [(p, g) for g in groups for p in g["params"]]
         state = [self._taken_state(*o, s) for o, s in zip(owners, state, strict=True)]
         for g in groups:
@@ -198,39 +215,42 @@ class Optimizer:
         if key != "params":
             group[key] = _option(old, value)
         elif value != old:
-            self._misfit(f"{value} parameters there, {old} here")
+            self._misfit(f"a group has {value} parameter(s) in the saved state, but {old} here")
 
     def _taken_state(self, p, group, state):
         """Return the saved state of the parameter p in its dtype, with integer counters."""
         names = self.state_names(group)
         if state and names is not None and state.keys() != names:
             self._misfit(
-                f"for a parameter of shape {p.shape} it has {', '.join(sorted(state))}, "
+                f"the state of a parameter of shape {p.shape} contains {', '.join(sorted(state))}, "
                 f"expected {', '.join(sorted(names)) or 'nothing'}"
             )
         taken = {}
         for key, value in state.items():
             counter = value.ndim == 0 and value.dtype.kind in "iu"
             if counter and value < 0:
-                self._misfit(f"{key} is {value}, no number of steps")
+                self._misfit(f"{key} is {value}, but must be a number of steps >= 0")
             if not counter and (value.shape != p.shape or value.dtype.kind != "f"):
-                self._misfit(f"{key} is {value.dtype} {value.shape} for a parameter {p.shape}")
+                self._misfit(
+                    f"{key} is {value.dtype} {value.shape}, expected floating-point numbers in the "
+                    f"shape {p.shape} of the parameter"
+                )
             # use the kernel's memory order, because the kernel would only change a copy
             taken[key] = int(value) if counter else value.astype(p.dtype, order="C")
         return taken
 
     def state_names(self, group):
-        """Return the names in the state of a parameter, or None if they are unknown.
+        """Return the set of names in the state of a parameter, or None if they are unknown.
 
         Args:
-            group   options of the parameter's group
+            group   dictionary with the options of the parameter's group
         """
         return None
 
     def _misfit(self, why):
         raise KeyError(
-            f"load_state_dict of {type(self).__name__}: {why}, so the state was saved for other "
-            "parameters or another optimizer. Nothing was changed"
+            f"load_state_dict of {type(self).__name__}: {why}. The state was saved for other "
+            "parameters or another optimizer, so nothing was changed"
         )
 
     def __repr__(self):
@@ -243,10 +263,18 @@ class Optimizer:
 
 
 def list_parameters(name, params):
-    """Return the parameters as a list, or raise TypeError for a model or a single Tensor."""
+    """Return an iterable of parameters as a list.
+
+    Args:
+        name     function or class that is called, for the error message
+        params   the parameters
+
+    Raises:
+        TypeError: params is a model or a single Tensor
+    """
     if hasattr(params, "parameters") or callable(params):
         raise TypeError(
-            f"{name}: expected a list of Tensors, got a {type(params).__name__}. Write "
+            f"{name}: expected a list of Tensors, got {type(params).__name__}. Write "
             "model.parameters(), with ()"
         )
     if isinstance(params, Tensor):  # list(tensor) would be its rows, which would never be trained

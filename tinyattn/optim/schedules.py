@@ -10,15 +10,15 @@ from tinyattn.optim.optimizer import Optimizer
 class Schedule:
     """The base class of learning-rate schedules, which set the rate at every `step()`.
 
-    The schedule starts at step 0. A subclass defines `factor(step)`, by which the learning rate of
-    the optimizer is multiplied. To continue from a checkpoint, make the schedule first, and then
-    write `schedule.step_count = load_checkpoint(...)`.
+    The schedule starts at step t = 0. A subclass defines `factor(step)`, by which the learning rate
+    η₀ of the optimizer is multiplied. To continue from a checkpoint, make the schedule first, and
+    then write `schedule.step_count = load_checkpoint(...)`.
 
-    Each group keeps the original rate of the optimizer as "initial_lr", so if a second schedule
-    replaces the first one, it starts from the same rate. `optimizer.lr = ...` sets both rates.
+    Each group of parameters keeps η₀ as "initial_lr", so a second schedule that replaces the first
+    one starts from the same rate. `optimizer.lr = ...` sets both the current rate and η₀.
 
     Args:
-        optimizer   optimizer that gets the learning rate
+        optimizer   optimizer whose learning rate is set. Its own rate is η₀
 
     Raises:
         TypeError: `optimizer` is not an optimizer
@@ -31,7 +31,7 @@ class Schedule:
     def __init__(self, optimizer):
         if not isinstance(optimizer, Optimizer):
             raise TypeError(
-                f"{type(self).__name__}: expected an optimizer such as optim.SGD(...), got a "
+                f"{type(self).__name__}: expected an optimizer such as optim.SGD(...), got "
                 f"{type(optimizer).__name__}"
             )
         self.optimizer, self.step_count = optimizer, -1
@@ -40,28 +40,32 @@ class Schedule:
         self.step()
 
     def factor(self, step):
-        """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
-        raise NotImplementedError
+        """Return the factor of η₀ at `step` = 0, 1, 2, ... Every subclass defines it or `rate`."""
+        raise NotImplementedError(f"{type(self).__name__} has no factor(self, step). Define one")
 
     def step(self):
-        """Advance by one step, and set the learning rate."""
+        """Advance by one step, and set the learning rate of the optimizer."""
         self.step_count += 1
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(group["initial_lr"], self.step_count)
 
     def rate(self, lr, step):
-        """Return the learning rate at `step` of a group whose original rate is `lr`."""
+        """Return the learning rate at `step` = 0, 1, 2, ... for η₀ = `lr`, the rate of a group."""
         return lr * self.factor(step)
 
 
 class WarmupLR(Schedule):
     """A learning rate that grows linearly to the optimizer's rate in `warmup` steps.
 
-    After these steps, the rate is constant.
+        η = η₀ min(1, (t + 1) / warmup)        at step t = 0, 1, 2, …
 
     Args:
-        optimizer   optimizer that gets the learning rate
-        warmup      number of steps, at least 1
+        optimizer   optimizer whose learning rate is set. Its own rate is η₀
+        warmup      number of steps, at least 1, after which the rate is constant
+
+    Raises:
+        ValueError: warmup is below 1
+        TypeError: `optimizer` is not an optimizer, or warmup is not a number
     """
 
     def __init__(self, optimizer, warmup):
@@ -70,19 +74,25 @@ class WarmupLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
+        """Return the factor by which η₀ is multiplied at `step` = 0, 1, 2, ..."""
         return min(1.0, (step + 1) / self.warmup)
 
 
 class CosineLR(Schedule):
     """A learning rate that falls along half a cosine from η₀ to η_min.
 
-        η = η_min + (η₀ - η_min)(1 + cos(π t / T_max)) / 2
+        η = η_min + (η₀ - η_min)(1 + cos(π t / T_max)) / 2        at step t = 0, 1, 2, …
+
+    After T_max steps, the rate rises again, as in PyTorch, so train for at most T_max steps.
 
     Args:
-        optimizer   optimizer that gets the learning rate
-        T_max       number of steps after which η is η_min
-        eta_min     η_min, the smallest learning rate
+        optimizer   optimizer whose learning rate is set. Its own rate is η₀
+        T_max       number of steps after which η is η_min, at least 1
+        eta_min     η_min >= 0, the smallest learning rate
+
+    Raises:
+        ValueError: T_max is below 1, or eta_min is negative
+        TypeError: `optimizer` is not an optimizer, or an argument is not a number
 
     Source: Loshchilov, Hutter 2017, without restarts.
     """
@@ -94,7 +104,7 @@ class CosineLR(Schedule):
         super().__init__(optimizer)
 
     def rate(self, lr, step):
-        """Return the learning rate at `step` of a group whose original rate is `lr`."""
+        """Return the learning rate at `step` = 0, 1, 2, ... for η₀ = `lr`, the rate of a group."""
         wave = (1 + math.cos(math.pi * step / self.T_max)) / 2
         return self.eta_min + (lr - self.eta_min) * wave
 
@@ -105,14 +115,17 @@ class WarmupCosineLR(Schedule):
         η = η₀ (t + 1) / warmup                                           for t < warmup
         η = η_min + (η₀ - η_min)(1 + cos(π (t - warmup) / (T_max - warmup))) / 2      up to T_max
 
+    Here t = 0, 1, 2, … is the step.
+
     Args:
-        optimizer   optimizer that gets the learning rate
-        warmup      number of steps in which the rate grows
+        optimizer   optimizer whose learning rate is set. Its own rate is η₀
+        warmup      number of steps in which the rate grows, at least 1
         T_max       total number of steps, after which η stays at η_min
-        eta_min     η_min, the smallest learning rate
+        eta_min     η_min >= 0, the rate at the end
 
     Raises:
-        ValueError: warmup is not below T_max
+        ValueError: warmup is below 1 or not below T_max, or eta_min is negative
+        TypeError: `optimizer` is not an optimizer, or an argument is not a number
     """
 
     def __init__(self, optimizer, warmup, T_max, eta_min=0.0):
@@ -122,7 +135,7 @@ class WarmupCosineLR(Schedule):
         super().__init__(optimizer)
 
     def rate(self, lr, step):
-        """Return the learning rate at `step` of a group whose original rate is `lr`."""
+        """Return the learning rate at `step` = 0, 1, 2, ... for η₀ = `lr`, the rate of a group."""
         if step < self.warmup:
             return lr * (step + 1) / self.warmup
         share = min(1.0, (step - self.warmup) / (self.T_max - self.warmup))
@@ -132,12 +145,17 @@ class WarmupCosineLR(Schedule):
 class NoamLR(Schedule):
     """The learning rate of the first transformer, η = η₀ d_model^-½ min(t^-½, t · warmup^-3/2).
 
-    Here t counts from 1. The rate grows linearly and then falls in proportion to 1/√t.
+    Here t = 1, 2, 3, … is the step, counted from 1. The rate grows linearly and then falls in
+    proportion to 1/√t. The optimizer's own rate η₀ is only a factor, so it is usually 1.
 
     Args:
-        optimizer   optimizer that gets the learning rate
-        d_model     number of features of the model
-        warmup      number of steps in which the rate grows
+        optimizer   optimizer whose learning rate is set. Its own rate is η₀
+        d_model     number of features of the model, at least 1
+        warmup      number of steps in which the rate grows, at least 1
+
+    Raises:
+        ValueError: d_model or warmup is below 1
+        TypeError: `optimizer` is not an optimizer, or an argument is not a number
 
     Source: Vaswani et al. 2017, section 5.3, where η₀ = 1.
     """
@@ -148,7 +166,7 @@ class NoamLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
+        """Return the factor by which η₀ is multiplied at `step` = 0, 1, 2, ..."""
         t = step + 1
         return self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
 
@@ -156,12 +174,16 @@ class NoamLR(Schedule):
 class StepLR(Schedule):
     """A learning rate that is multiplied by γ after every `step_size` steps.
 
-        η = η₀ γ^⌊t / step_size⌋
+        η = η₀ γ^⌊t / step_size⌋        at step t = 0, 1, 2, …
 
     Args:
-        optimizer   optimizer that gets the learning rate
-        step_size   number of steps between two changes
-        gamma       factor γ > 0 after every `step_size` steps
+        optimizer   optimizer whose learning rate is set. Its own rate is η₀
+        step_size   number of steps between two changes, at least 1
+        gamma       γ > 0, the factor of each change
+
+    Raises:
+        ValueError: step_size is below 1, or gamma is not positive
+        TypeError: `optimizer` is not an optimizer, or step_size is not a whole number
     """
 
     def __init__(self, optimizer, step_size, gamma=0.1):
@@ -171,7 +193,7 @@ class StepLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
+        """Return the factor by which η₀ is multiplied at `step` = 0, 1, 2, ..."""
         return self.gamma ** (step // self.step_size)
 
 
@@ -179,19 +201,22 @@ class LambdaLR(Schedule):
     """A learning rate that is multiplied by a function of the step, η = η₀ f(t).
 
     Args:
-        optimizer   optimizer that gets the learning rate
-        lr_lambda   f, a function of the step t = 0, 1, 2, …
+        optimizer   optimizer whose learning rate is set. Its own rate is η₀
+        lr_lambda   f, a function of the step t = 0, 1, 2, …, which returns a factor
+
+    Raises:
+        TypeError: `optimizer` is not an optimizer, or lr_lambda is not a function
     """
 
     def __init__(self, optimizer, lr_lambda):
         if not callable(lr_lambda):
             raise TypeError(
-                "LambdaLR: lr_lambda must be a function of the step, got a "
-                f"{type(lr_lambda).__name__}. Write for example lambda step: 0.9**step"
+                "LambdaLR: lr_lambda must be a function of the step, got "
+                f"{type(lr_lambda).__name__}. Write, for example, lambda step: 0.9**step"
             )
         self.lr_lambda = lr_lambda
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
+        """Return the factor by which η₀ is multiplied at `step` = 0, 1, 2, ..."""
         return self.lr_lambda(step)
