@@ -359,8 +359,8 @@ def kl_div(input, target, reduction="mean", log_target=False):
     """Return the Kullback-Leibler divergence, t (ln t - x) for each element.
 
     Args:
-        input        x [...]
-        target       t, in the shape of x
+        input        logarithms x of the predicted probabilities [...]
+        target       probabilities t, in the shape of x
         reduction    "mean", "sum", "none", or "batchmean", which divides the sum by the length of
                      the first axis. This is the mean divergence of the examples
         log_target   True: the target is ln t
