@@ -16,6 +16,7 @@ x is [B, C, L] or [B, C, H, W]. If the batch axis is missing, it is added during
 import numpy as np
 
 from tinyattn.engine.convert import as_tensor, of_one_dtype
+from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops.conv import convolution, table_and_places
 from tinyattn.ops.pool import avg_pool, max_pool
 
@@ -135,6 +136,7 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
     return table_and_places(lengths, kernel, stride, padding, padding, dilation)[0]
 
 
+@with_torch_hints
 def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
     """Return the convolution of x with weight along one axis.
 
@@ -159,6 +161,7 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
     return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, impl, 1)
 
 
+@with_torch_hints
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
     """Return the convolution of x with weight over two axes, as `conv1d` does over one axis.
 
@@ -217,6 +220,7 @@ def _refuse(name, **options):
             )
 
 
+@with_torch_hints
 def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
     """Return the maximum of each window. Equal maxima share the gradient.
 
@@ -239,6 +243,7 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     return _pool(max_pool, "max_pool1d", x, kernel_size, stride, padding, dilation, 1, impl)
 
 
+@with_torch_hints
 def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
     """Return the maximum of each window over two axes, as `max_pool1d` does over one axis.
 
@@ -261,6 +266,7 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     return _pool(max_pool, "max_pool2d", x, kernel_size, stride, padding, dilation, 2, impl)
 
 
+@with_torch_hints
 def avg_pool1d(
     x,
     kernel_size,
@@ -291,6 +297,7 @@ def avg_pool1d(
     return _pool(avg_pool, "avg_pool1d", x, kernel_size, stride, padding, 1, 1, impl)
 
 
+@with_torch_hints
 def avg_pool2d(
     x,
     kernel_size,
@@ -328,6 +335,7 @@ def avg_pool2d(
     return _pool(avg_pool, "avg_pool2d", x, kernel_size, stride, padding, 1, 2, impl)
 
 
+@with_torch_hints
 def pad(input, pad, mode="constant", value=0.0):
     """Return an array with elements added at the ends of its last axes, or removed there.
 

@@ -47,10 +47,7 @@ class Graph:
 
     def __getattr__(self, name):
         """Raise the error for a missing attribute, with its name in this library."""
-        hint = other_names.GRAPH_NAMES.get(name)
-        raise AttributeError(
-            f"a Graph has no attribute {name!r}{f': {hint}' if hint else ''}", name=name, obj=self
-        )
+        raise torch_hints.no_such_attribute("a Graph", name, other_names.GRAPH_NAMES, self)
 
     def __getitem__(self, name):
         """Raise the error for g["x"]."""

@@ -2,7 +2,7 @@
 
 import math
 
-from tinyattn.engine import torch_hints
+from tinyattn.engine import other_names, torch_hints
 from tinyattn.engine.ranges import check_range
 from tinyattn.optim.optimizer import Optimizer
 
@@ -39,10 +39,15 @@ class Schedule:
             group.setdefault("initial_lr", group["lr"])
         self.step()
 
+    def __getattr__(self, name):
+        """Raise the error for a missing attribute, with its name in this library."""
+        raise torch_hints.no_such_attribute("a schedule", name, other_names.SCHEDULE_NAMES, self)
+
     def factor(self, step):
         """Return the factor by which the optimizer's learning rate is multiplied at `step`."""
         raise NotImplementedError
 
+    @torch_hints.with_torch_hints
     def step(self):
         """Advance by one step, and set the learning rate."""
         self.step_count += 1
