@@ -15,6 +15,7 @@ import linecache
 import os
 import re
 import sys
+import warnings
 from pathlib import Path
 from types import TracebackType
 
@@ -126,6 +127,14 @@ def install():
         _install_in(getattr(shell, "InteractiveTB", None))
     elif sys.excepthook is sys.__excepthook__:
         sys.excepthook = print_shortened
+
+
+def warn_caller(text):
+    """Warn with the line of the user's code that called the library, not with the library's own."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(LIBRARY):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)
 
 
 def add_hint(error, tb, notebook=False):

@@ -3,7 +3,6 @@
 Messages run along the edges, sender → receiver. An undirected edge is two edges.
 """
 
-import warnings
 from dataclasses import FrozenInstanceError, dataclass, replace
 from functools import wraps
 
@@ -12,6 +11,7 @@ import numpy as np
 from tinyattn.engine import other_names, torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import to_array
+from tinyattn.engine.tracebacks import warn_caller
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -326,12 +326,17 @@ def _features(argument, names, usual, what, found):
         others = {k for data in found for k, v in data.items() if k != usual and _is_number(v)}
         if others:
             listed = sorted(map(repr, others))
-            warnings.warn(
+            warn_caller(
                 f"from_networkx: the {what}s have numbers under {', '.join(listed)}, which are "
-                f"left out. Take them with {argument}={listed[0]}",
-                stacklevel=3,
+                f"left out. Take them with {argument}={listed[0]}"
             )
-        if not found or not all([usual in data for data in found]):
+        having = sum(usual in data for data in found)
+        if 0 < having < len(found):
+            warn_caller(
+                f"from_networkx: only some of the {what}s have {usual!r}, so it is left out. Give "
+                f"it to all of them, or to none"
+            )
+        if not found or having < len(found):
             return None
         names = usual
     columns = []
