@@ -17,7 +17,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from tinyattn.engine import other_names
-from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
 Function = TypeVar("Function", bound=Callable)
 
@@ -450,7 +449,8 @@ def missing_name(name):
     if name in METHODS:
         return f": {METHODS[name]}"
     if name in np.__all__ and name not in OF_NUMPY_ALONE:
-        takes = ", which takes Tensors too" if getattr(np, name) in HANDLED_FUNCTIONS else ""
+        handled = _package().engine.dispatch.HANDLED_FUNCTIONS  # this file cannot import it
+        takes = ", which takes Tensors too" if getattr(np, name) in handled else ""
         return f": write np.{name}{takes}"
     nearly = get_close_matches(_plain(name), _public(), n=1, cutoff=NEARLY)
     return f": did you mean {_public()[nearly[0]]}?" if nearly else ""
@@ -481,9 +481,13 @@ def _where_it_is(name):
     return found.get(wanted) or found.get(wanted.removesuffix("loss"), "")
 
 
+def _package():
+    return sys.modules[__name__.partition(".")[0]]
+
+
 def _public():
     """Return {plain spelling: public object, as "F.huber_loss"} of all public modules."""
-    package, found = sys.modules[__name__.partition(".")[0]], {}
+    package, found = _package(), {}
     for module, short in PLACES.items():
         there = getattr(package, module) if module else package
         for public in public_names(there):
