@@ -487,7 +487,13 @@ def test_a_file_that_is_not_there_is_named_with_its_neighbour(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [("", "it is empty"), ("x,y\n1,2\n", "it is a text file")]
+    ("content", "words"),
+    [
+        ("", "it is empty"),
+        ("x,y\n1,2\n", "it is a text file"),
+        ("\n<!DOCTYPE html>\n<html lang=en>", "it is a web page"),
+        ("GGUF\3\0\0\0\0\0\0\0", "it is a GGUF file"),
+    ],
 )
 def test_a_text_is_called_one(tmp_path, content, words):
     (tmp_path / "a.csv").write_text(content)

@@ -122,8 +122,9 @@ def test_a_large_gradient_keeps_its_direction(dtype, size):
 def test_an_infinite_gradient_is_told(bad):
     p = nn.Parameter(np.zeros(2))
     p.grad = np.array([1.0, bad], np.float32)
-    with pytest.warns(UserWarning, match=f"norm of the gradients is {bad}.*detect_anomaly"):
+    with pytest.warns(UserWarning, match=f"norm of the gradients is {bad}.*detect_anomaly") as said:
         optim.clip_grad_norm([p], 1.0)
+    assert said[0].filename == __file__  # the user's line, not one of the library
     np.testing.assert_array_equal(p.grad, [1, bad])
 
 

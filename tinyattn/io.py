@@ -241,6 +241,13 @@ def _header(path, content):
                 "it is a pointer of Git LFS, which says where the file is: get the file itself "
                 "with `git lfs pull`, or download it from the web page",
             )
+        if content.startswith(b"GGUF"):
+            _broken(path, "it is a GGUF file: read it with tinyattn.models.gguf.read(path)")
+        if content[:1000].lstrip().lower().startswith((b"<!doctype html", b"<html")):
+            _broken(
+                path,
+                "it is a web page, probably one with a link to the file: download the file itself",
+            )
         for start, kind in OTHERS.items():
             if content.startswith(start):
                 _broken(

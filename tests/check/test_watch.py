@@ -97,6 +97,29 @@ def test_a_relu_before_the_loss():
     assert slips(hidden, lambda: error_of(hidden)) == []
 
 
+def test_scores_that_a_sigmoid_or_tanh_limits():
+    for limited, text in (
+        (F.sigmoid, "the output of a sigmoid"),
+        (np.tanh, "the output of a tanh"),
+    ):
+        model = linear(2)
+        found = slips(model, lambda: F.cross_entropy(limited(model(X)), CLASS))  # noqa: B023
+        only(found, f"cross_entropy gets {text}", "F.cross_entropy(limited")
+        far = slips(model, lambda: F.cross_entropy(10 * limited(model(X)), CLASS))  # noqa: B023
+        assert far == []  # a factor gives them back their range
+
+
+def test_kl_div_of_scores_and_of_probabilities():
+    model, p = linear(2), np.float32([[0.9, 0.1]] * 16)
+    found = slips(model, lambda: F.kl_div(F.softmax(model(X)), p))
+    only(found, "kl_div gets probabilities", "F.kl_div")
+    only(slips(model, lambda: F.kl_div(model(X), p)), "kl_div gets scores", "F.kl_div")
+    for log_target in (False, True):
+        right = F.softmax(p).numpy() if not log_target else F.log_softmax(p).numpy()
+        loss = lambda: F.kl_div(F.log_softmax(model(X)), right, log_target=log_target)  # noqa: B023
+        assert slips(model, loss) == []
+
+
 def test_inputs_of_large_numbers():
     for sizes in ([1e6, 1e6, 1e6], [1, 1, 1e6]):  # all of them, or one column
         large = X * np.array(sizes, np.float32)

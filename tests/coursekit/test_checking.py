@@ -14,7 +14,7 @@ from coursekit.student.as_handed_in import as_handed_in, points
 from coursekit.student.checking import patience, run_cells
 from tests import ROOT
 from tinyattn.course import project
-from tinyattn.course.checks.errors import meaning
+from tinyattn.course.checks.errors import GUESS, meaning
 from tinyattn.course.checks.homework_checker import report
 from tinyattn.course.checks.judging import Outcome
 
@@ -233,6 +233,18 @@ def test_one_error_is_printed_once():
     said = report(2, [*parts, Outcome(2, "three", False, "something else", "else")])
     assert said.count("ValueError") == 1 and "two: the same as in 'one'" in said
     assert "something else" in said
+
+
+def test_one_error_with_different_guesses_is_printed_once():
+    texts = [f"it stops with ValueError: no{guess}" for guess in ("", f"\n{GUESS}a", f"\n{GUESS}b")]
+    parts = [Outcome(2, title, False, text) for title, text in zip("abc", texts, strict=True)]
+    said = report(2, parts)
+    assert said.count("ValueError") == 1 and "c: the same as in 'a'" in said
+
+
+def test_the_title_of_a_part_is_printed_once():
+    said = report(2, [Outcome(2, "the rule of a", False, "the rule of a: not correct yet.")])
+    assert "✗  the rule of a: not correct yet." in said
 
 
 @pytest.mark.parametrize(

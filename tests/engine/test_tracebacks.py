@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
+import tinyattn.functional as F
 from tests import ROOT
 from tinyattn.engine import tracebacks
 
@@ -145,6 +146,11 @@ def shadowed():
     return sum([1, 2])
 
 
+def without_parentheses():
+    with ta.no_grad:
+        return 3
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -152,6 +158,16 @@ def shadowed():
         (lambda x: [i for v, i in [x.max(1)]], "x.argmax(axis)"),
         (lambda x: shadowed(), "`sum` was given a new value"),
         (lambda x: undefined, "After a restart of the kernel"),  # noqa: F821
+        (lambda x: np.sum(x, dim=1), "np.sum(x, axis=1)"),
+        (lambda x: np.concatenate([x, x], dim=0), "axis= in NumPy"),
+        (lambda x: np.mean(x, 0, keepdim=True), "keepdims= in NumPy"),
+        (lambda x: np.sort(x, descending=True), "-np.sort(-x)"),
+        (lambda x: F.mse_loss(x, x).item().backward(), "Call backward() on the loss itself"),
+        (lambda x: x.numpy().unsqueeze(0), "np.expand_dims(x, 0)"),
+        (lambda x: without_parentheses(), "with ta.no_grad():"),
+        (lambda x: ta.no_grad(np.exp), "@ta.no_grad()"),
+        (lambda x: sorted([1, 2], dim=1), None),
+        (lambda x: x.numpy().quux, None),
         (lambda x: x.shape(0), None),
         (lambda x: x @ x, None),
     ],

@@ -162,6 +162,7 @@ def test_features_of_networkx_are_kept_or_named():
         "To use them, pass x=['at', 'mass']",
         "To use them, pass edge_attr='length'",
     ]
+    assert {w.filename for w in said} == {__file__}  # the user's line, not one of the library
     assert g.x.tolist() == [[1, 2], [1, 2]] and g.x.dtype == np.float32
     assert g.edge_attr.tolist() == [2, 2] and g.edge_attr.dtype == np.float32
     g = graph.from_networkx(G, x=["mass", "x", "at"], edge_attr=["length", "weight"])
@@ -172,6 +173,17 @@ def test_features_of_networkx_are_kept_or_named():
         graph.from_networkx(G, x="x", edge_attr="charge")
     with pytest.raises(ValueError, match="'name' of the nodes must be numbers"):
         graph.from_networkx(G, x="name", edge_attr="weight")
+
+
+def test_features_that_only_some_have_are_named():
+    networkx = pytest.importorskip("networkx")
+    G = networkx.Graph()
+    G.add_node("a", x=[1.0, 2.0])
+    G.add_edge("a", "b", weight=2)
+    G.add_edge("b", "c")
+    with pytest.warns(UserWarning, match="only some of the (nodes|edges) have") as said:
+        g = graph.from_networkx(G)
+    assert len(said) == 2 and g.x is None and g.edge_attr is None
 
 
 def test_self_loops():

@@ -29,6 +29,10 @@ In short:
 - **There is only the CPU**, so tensors have no device and no `.to(...)`.
   `model.astype(np.float64)` changes the dtype.
 - **`x.std()` and `x.var()` divide by n**, as in NumPy. PyTorch divides by n - 1.
+- **Saving.** `ta.save(path, model.state_dict())` writes the weights, and
+  `model.load_state_dict(ta.load(path))` reads them. To continue a training later, write
+  `tinyattn.io.save_checkpoint(path, model, optimizer)`, and then, with a new model and optimizer
+  of the same classes and sizes, `tinyattn.io.load_checkpoint(path, model, optimizer)`.
 - **Only leaf tensors store `.grad`.** Reading it on any other tensor gives None and a warning. For
   the gradient of an intermediate result h, use `ta.gradients(y, [h])`.
 - **Operations return new tensors**, and none has an in-place variant whose name ends in `_`. To

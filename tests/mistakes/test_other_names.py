@@ -50,7 +50,11 @@ ASKED = """
     ta.norm ta.F ta.randperm graph.TransformerConv graph.dropout_edge graph.subgraph
     graph.to_networkx graph.TUDataset graph.Planetoid graph.coalesce graph.is_undirected
     graph.scatter_mean graph.adjacency graph.from_edges graph.BatchNorm init.xavier_uniform
-    init.he_normal init.glorot_uniform
+    init.he_normal init.glorot_uniform nn.Swish nn.Attention nn.Lambda nn.Embed F.swish F.mae F.mse
+    F.categorical_crossentropy optim.clip_by_global_norm optim.apply_updates optim.Momentum
+    graph.scatter_softmax graph.edge_softmax graph.dense_to_sparse graph.add_remaining_self_loops
+    data.ConcatDataset data.load_mnist training.validate ta.GradientTape ta.constant ta.array
+    ta.asarray ta.set_seed
 """.replace("nn.HuberLosses?", "").split()
 
 
@@ -78,6 +82,20 @@ def test_a_mistyped_name(typed, meant):
         getattr(PLACES[place], name)
 
 
+def test_names_of_numpy_that_take_no_tensors_or_mean_something_else():
+    for name, text in (
+        ("exp", "np.exp, which takes Tensors too"),
+        ("pi", "np.pi"),
+        ("zeros", "np.zeros"),
+    ):
+        with pytest.raises(AttributeError, match=f": write {text}$"):
+            getattr(ta, name)
+    with pytest.raises(AttributeError, match="write np.linspace$"):  # it has no rule
+        ta.linspace  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'test'$"):  # np.test tests NumPy
+        training.test  # noqa: B018
+
+
 def test_a_name_that_nobody_has_gets_no_hint():
     for place in PLACES.values():
         with pytest.raises(AttributeError, match="has no attribute 'quux'$"):
@@ -99,6 +117,8 @@ TEXTS = [
     *other_names.KEYWORDS.values(),
     *other_names.MODULE_NAMES.values(),
     *other_names.TENSOR_NAMES.values(),
+    *other_names.OPTIMIZER_NAMES.values(),
+    *other_names.SCHEDULE_NAMES.values(),
 ]
 
 
@@ -134,6 +154,47 @@ def test_a_module_explains_names_of_keras(name):
 def test_a_tensor_explains_more_names(name):
     with pytest.raises(AttributeError, match=rf"a Tensor has no attribute '{name}': \w+"):
         getattr(ta.tensor([1.0]), name)
+
+
+def test_optimizers_and_schedules_explain_more_names():
+    optimizer = optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1)
+    schedule = optim.StepLR(optimizer, 5)
+    for x, whose, names in (
+        (optimizer, "an optimizer", other_names.OPTIMIZER_NAMES),
+        (schedule, "a schedule", other_names.SCHEDULE_NAMES),
+    ):
+        for name in names:
+            with pytest.raises(AttributeError, match=rf"{whose} has no attribute '{name}': \w+"):
+                getattr(x, name)
+        with pytest.raises(AttributeError, match="has no attribute 'quux'$"):
+            x.quux  # noqa: B018
+    with pytest.raises(AttributeError, match="'learning_rate': use optimizer.lr"):
+        optimizer.learning_rate = 0.01  # it would change nothing
+    with pytest.raises(TypeError, match="step takes no epoch=: it takes no arguments"):
+        schedule.step(epoch=3)
+
+    class Own(optim.Optimizer):
+        def update(self, theta, g, state, group):
+            return theta - self.learning_rate * g
+
+    own = Own([nn.Parameter(np.ones(2))])
+    own.learning_rate = 0.5  # its own business
+    assert own.learning_rate == 0.5
+
+
+def test_functions_explain_unknown_arguments():
+    """Not F.linear, which is called most, and not the operations of one argument."""
+    short = {"digamma", "erf", "lgamma", "linear", "neighbour_table", "tanh"}
+    for name in set(F.__all__) - short:
+        with pytest.raises(TypeError, match="takes no quux="):
+            getattr(F, name)(quux=3)
+    with pytest.raises(TypeError, match="one_hot takes no depth=: use num_classes="):
+        F.one_hot(np.array([0]), depth=3)
+
+
+def test_an_optimizer_with_swapped_arguments():
+    with pytest.raises(TypeError, match=r"expected a list of Tensors, got 0.1. Write for example"):
+        optim.SGD(0.1, list(nn.Linear(2, 2).parameters()))
 
 
 def test_a_graph_is_made_of_edge_index():

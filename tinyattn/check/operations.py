@@ -68,7 +68,9 @@ class OperationChecks:
             self.lines[t._created] = line
             for name in functions & ERRORS:
                 self.errors[t._created] = name
-        if op.name in BINARY and len(values) == 2:
+        if op.name == "subtract" and "kl_div" in functions:
+            self._look_at_input_of_kl_div(values[1], line)
+        elif op.name in BINARY and len(values) == 2:
             self._look_at_shapes(t, op, values, inputs, line)
         elif op.name in ("cross_entropy", "log_softmax") and "cross_entropy" in functions:
             self._look_at_scores(values[0], inputs[0], line)
@@ -137,6 +139,16 @@ class OperationChecks:
                 "with the score 0 gets no gradient. Remove the last ReLU of the model",
                 line,
             )
+        elif made_by(_source(tensor), {"sigmoid", "tanh"}):
+            name = _source(tensor)._operation.name
+            least = {"sigmoid": 0, "tanh": -1}[name]
+            self.say(
+                "limited scores",
+                f"cross_entropy gets the output of a {name}, so each score is between {least} and "
+                f"1, and no probability can come near 1. Remove the last {name} of the model, "
+                f"because cross_entropy applies a softmax itself",
+                line,
+            )
         elif x.ndim == 3 and x.shape[1] == x.shape[2] and _features_last(tensor):
             self.say(
                 "classes last",
@@ -171,6 +183,17 @@ class OperationChecks:
                 "not logarithms",
                 f"nll_loss gets {kind}, but it takes log-probabilities. Use cross_entropy of the "
                 f"scores, or nll_loss(log_softmax(scores, axis=1), target)",
+                line,
+            )
+
+    def _look_at_input_of_kl_div(self, x, line):
+        """Find probabilities or scores where kl_div takes log-probabilities."""
+        probabilities = _are_probabilities(x)
+        if probabilities or (x.size and x.max() > 1e-3):  # rounding may make ln 1 positive
+            self.say(
+                "not logarithms",
+                f"kl_div gets {'probabilities' if probabilities else 'scores'} as its input, but "
+                f"it takes log-probabilities there. Write kl_div(log_softmax(scores), target)",
                 line,
             )
 

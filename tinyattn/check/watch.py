@@ -47,14 +47,15 @@ def watch(model, optimizer):
                 loss.backward()
                 optimizer.step()
 
-    The first 5 steps are checked completely, and the loss is checked during the first 100 steps.
-    Later steps cost practically nothing. Each mistake causes one `SlipWarning` that names the line
-    and explains how to fix it. Examples are labels [N] with predictions [N, 1], a softmax or ReLU
-    before the cross-entropy, a negated loss, inputs of 1e6, a mask that hides the wrong keys, a
-    missing `zero_grad()`, an optimizer of another model, parameters that no gradient reaches, a
-    learning rate that is too high, gradients clipped after the step, a schedule that ends before
-    the training, and nan in the data. NumPy's own warnings about overflow, division by zero and nan
-    appear once instead of at every step. Only the current thread is checked.
+    The first 5 steps are checked completely, and the loss is checked during the first 100
+    steps. Later steps cost practically nothing. Each mistake causes one `SlipWarning` that
+    names the line and explains how to fix it. Examples are labels [N] with predictions [N, 1],
+    a softmax, sigmoid or ReLU before the cross-entropy, a negated loss, inputs of 1e6, a mask
+    that hides the wrong keys, a missing `zero_grad()`, an optimizer of another model,
+    parameters that no gradient reaches, a learning rate that is too high, gradients clipped
+    after the step, a schedule that ends before the training, and nan in the data. NumPy's own
+    warnings about overflow, division by zero and nan appear once instead of at every step. Only
+    the current thread is checked.
 
     The same batch in each step is not found, because a training with all data looks the same.
     Inputs that were shuffled without their labels are not found either, because noisy labels look

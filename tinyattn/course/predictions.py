@@ -157,4 +157,4 @@ def _measured(number, root):
     entry = claims.read_ledger(path).get(number)
     if entry is None:
         raise CourseError(f"there is no claim {number} in {LEDGER.as_posix()}")
-    return (f"It came out ({number}, {entry['verdict']}):", entry["evidence"])
+    return (f"The result of the unchanged cells ({number}, {entry['verdict']}):", entry["evidence"])

@@ -434,6 +434,12 @@ def no_such_name(module, name):
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
 
 
+def no_such_attribute(whose, name, hints, x):
+    """Return the AttributeError for a missing attribute of an object x, with a hint."""
+    hint = f": {hints[name]}" if name in hints else ""
+    return AttributeError(f"{whose} has no attribute {name!r}{hint}", name=name, obj=x)
+
+
 def _is_file(module, name):
     """Return whether the name is a file. Python looks it up as an attribute before importing it."""
     package = hasattr(sys.modules[module], "__path__")
@@ -451,12 +457,15 @@ def missing_name(name):
         return f": use {elsewhere}"
     if name in METHODS:
         return f": {METHODS[name]}"
-    if callable(getattr(np, name, None)) or name in ("pi", "inf", "nan", "float32", "int64"):
-        return f": write np.{name}, which takes Tensors too"
+    if name in np.__all__ and name not in OF_NUMPY_ALONE:
+        handled = _package().engine.dispatch.HANDLED_FUNCTIONS  # this file cannot import it
+        takes = ", which takes Tensors too" if getattr(np, name) in handled else ""
+        return f": write np.{name}{takes}"
     nearly = get_close_matches(_plain(name), _public(), n=1, cutoff=NEARLY)
     return f": did you mean {_public()[nearly[0]]}?" if nearly else ""
 
 
+OF_NUMPY_ALONE = ("test", "show_config", "info")  # what users mean by them is something else
 NEARLY = 0.85  # ratio of difflib from which a name counts as mistyped: one letter of four
 
 # A name is looked for in these public modules, and the value is how users write the module.
@@ -481,9 +490,13 @@ def _where_it_is(name):
     return found.get(wanted) or found.get(wanted.removesuffix("loss"), "")
 
 
+def _package():
+    return sys.modules[__name__.partition(".")[0]]
+
+
 def _public():
     """Return {plain spelling: public object, as "F.huber_loss"} of all public modules."""
-    package, found = sys.modules[__name__.partition(".")[0]], {}
+    package, found = _package(), {}
     for module, short in PLACES.items():
         there = getattr(package, module) if module else package
         for public in public_names(there):

@@ -15,8 +15,11 @@ import linecache
 import os
 import re
 import sys
+import warnings
 from pathlib import Path
 from types import TracebackType
+
+from tinyattn.engine import torch_hints
 
 LIBRARY = str(Path(__file__).resolve().parents[1]) + os.sep  # the folder tinyattn/
 PYTHON = tuple(
@@ -37,6 +40,37 @@ OF_PYTHON = (
         r"\.(max|min|sort|topk|median)\(",
         "x.max(axis) and x.sort(axis) return the values only. Write x.argmax(axis) or "
         "x.argsort(axis) for their indices",
+    ),
+    (
+        "unexpected keyword argument 'dim'",
+        r"\bnp\.",
+        "PyTorch's dim= is axis= in NumPy, as in np.sum(x, axis=1)",
+    ),
+    (
+        "unexpected keyword argument 'keepdim'",
+        r"\bnp\.",
+        "PyTorch's keepdim= is keepdims= in NumPy",
+    ),
+    (
+        "unexpected keyword argument 'descending'",
+        r"\bnp\.",
+        "NumPy sorts in ascending order only. Write -np.sort(-x), or np.argsort(-x) for indices",
+    ),
+    (
+        "'float' object has no attribute 'backward'",
+        r"\.backward\(",
+        "A number from .item() or float() has no graph. Call backward() on the loss itself, and "
+        ".item() only to print it",
+    ),
+    (
+        "does not support the context manager protocol",
+        r"\bno_grad\b",
+        "Write `with ta.no_grad():`, with ()",
+    ),
+    (
+        "no_grad() takes 0 positional arguments",
+        "",
+        "Write @ta.no_grad() above a function, with (), or `with ta.no_grad():` around lines",
     ),
 )
 
@@ -95,6 +129,14 @@ def install():
         sys.excepthook = print_shortened
 
 
+def warn_caller(text):
+    """Warn with the line of the user's code that called the library, not with the library's own."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(LIBRARY):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)
+
+
 def add_hint(error, tb, notebook=False):
     """Add a note to an error of Python itself whose message does not say what to do.
 
@@ -118,6 +160,8 @@ def _hint(error, message, line, notebook):
     for said, written, hint in OF_PYTHON:
         if said in message and re.search(written, line):
             return hint
+    if found := re.search(r"'numpy\.ndarray' object has no attribute '(\w+)'", message):
+        return str(torch_hints.METHODS.get(found[1], ""))
     if isinstance(error, NameError) and notebook:
         return (
             "If another cell defines this name, run that cell first. After a restart of the "

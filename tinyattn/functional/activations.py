@@ -33,6 +33,7 @@ def relu(x) -> Tensor:
     return activations.relu(as_tensor(x))
 
 
+@with_torch_hints
 def sigmoid(x) -> Tensor:
     """Return the logistic function of x, 1 / (1 + e⁻ˣ), computed without overflow."""
     return activations.sigmoid(as_tensor(x))
@@ -69,6 +70,7 @@ def elu(x, alpha=1.0):
     return np.where(np.greater(x.data, 0), x, alpha * np.expm1(negative))
 
 
+@with_torch_hints
 @one_box
 def gelu(x, approximate="none"):
     """Return the Gaussian error linear unit of x, x Φ(x) with Φ(x) = (1 + erf(x/√2)) / 2.
@@ -97,6 +99,7 @@ def silu(x):
     return x * sigmoid(x)
 
 
+@with_torch_hints
 def softplus(x, beta=1.0, threshold=20.0) -> Tensor:
     """Return the softplus function of x, ln(1 + exp(βx)) / β, a smooth form of max(x, 0).
 

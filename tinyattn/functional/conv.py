@@ -17,6 +17,7 @@ import numpy as np
 
 from tinyattn.engine.convert import as_tensor, of_one_dtype
 from tinyattn.engine.ranges import check_range
+from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops.conv import convolution, table_and_places
 from tinyattn.ops.pool import avg_pool, max_pool
 
@@ -157,6 +158,7 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
     return table_and_places(lengths, kernel, stride, padding, padding, dilation)[0]
 
 
+@with_torch_hints
 def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
     """Return the convolution of x with weight along one axis.
 
@@ -185,6 +187,7 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
     return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, impl, 1)
 
 
+@with_torch_hints
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
     """Return the convolution of x with weight over two axes, as `conv1d` does over one axis.
 
@@ -247,6 +250,7 @@ def _refuse(name, **options):
             )
 
 
+@with_torch_hints
 def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
     """Return the maximum of each window. Equal maxima share the gradient.
 
@@ -271,6 +275,7 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     return _pool(max_pool, "max_pool1d", x, kernel_size, stride, padding, dilation, 1, impl)
 
 
+@with_torch_hints
 def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
     """Return the maximum of each window over two axes, as `max_pool1d` does over one axis.
 
@@ -296,6 +301,7 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     return _pool(max_pool, "max_pool2d", x, kernel_size, stride, padding, dilation, 2, impl)
 
 
+@with_torch_hints
 def avg_pool1d(
     x,
     kernel_size,
@@ -329,6 +335,7 @@ def avg_pool1d(
     return _pool(avg_pool, "avg_pool1d", x, kernel_size, stride, padding, 1, 1, impl)
 
 
+@with_torch_hints
 def avg_pool2d(
     x,
     kernel_size,
@@ -369,6 +376,7 @@ def avg_pool2d(
     return _pool(avg_pool, "avg_pool2d", x, kernel_size, stride, padding, 1, 2, impl)
 
 
+@with_torch_hints
 def pad(input, pad, mode="constant", value=0.0):
     """Return an array with elements added at the ends of its last axes, or removed there.
 

@@ -54,6 +54,7 @@ def check_indices(name, ids, n, ignore=None):
     return ids
 
 
+@with_torch_hints
 def embedding(ids, weight, padding_idx=None):
     """Return the row of a table for each id, weight[ids].
 
@@ -78,6 +79,7 @@ def embedding(ids, weight, padding_idx=None):
     return np.where(padding, to_array(y), y)
 
 
+@with_torch_hints
 def one_hot(ids, num_classes=None):
     """Return a vector for each id that is 1 at the position of the id and 0 elsewhere.
 

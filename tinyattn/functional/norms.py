@@ -7,6 +7,7 @@ import numpy as np
 from tinyattn.engine.boxes import one_box
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.ranges import check_range
+from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import norms
 
 
@@ -33,6 +34,7 @@ def _wide(norm, x, *parameters):
     return norm(x.astype(np.float32)).astype(dtype)
 
 
+@with_torch_hints
 @one_box
 def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Return x normalized over its last axes, (x - mean) / √(var + ε) · weight + bias.
@@ -61,6 +63,7 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     return norms.norm(x, weight, bias, eps, True, axes)
 
 
+@with_torch_hints
 @one_box
 def rms_norm(x, normalized_shape, weight=None, eps=None):
     """Return x divided by its root mean square over the last axes, x / √(mean(x²) + ε) · weight.
@@ -88,6 +91,7 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     return norms.norm(x, weight, None, eps, False, axes)
 
 
+@with_torch_hints
 @one_box
 def batch_norm(
     x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5

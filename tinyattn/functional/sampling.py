@@ -4,8 +4,10 @@ import numpy as np
 
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
+from tinyattn.engine.torch_hints import with_torch_hints
 
 
+@with_torch_hints
 def multinomial(input, rng=None):
     """Draw one random index for each row of probabilities, which need not sum to 1 exactly.
 

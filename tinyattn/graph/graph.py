@@ -3,7 +3,6 @@
 Messages run along the edges, sender → receiver. An undirected edge is two edges.
 """
 
-import warnings
 from dataclasses import FrozenInstanceError, dataclass, replace
 from functools import wraps
 
@@ -12,6 +11,7 @@ import numpy as np
 from tinyattn.engine import other_names, torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import to_array
+from tinyattn.engine.tracebacks import warn_caller
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,10 +48,7 @@ class Graph:
 
     def __getattr__(self, name):
         """Raise the error for a missing attribute, with its name in this library."""
-        hint = other_names.GRAPH_NAMES.get(name)
-        raise AttributeError(
-            f"a Graph has no attribute {name!r}{f': {hint}' if hint else ''}", name=name, obj=self
-        )
+        raise torch_hints.no_such_attribute("a Graph", name, other_names.GRAPH_NAMES, self)
 
     def __getitem__(self, name):
         """Raise the error for g["x"]."""
@@ -355,12 +352,17 @@ def _features(argument, names, usual, what, items):
         if others:
             listed = ", ".join(sorted(map(repr, others)))
             choice = listed if len(others) == 1 else f"[{listed}]"
-            warnings.warn(
+            warn_caller(
                 f"from_networkx: the {what}s have numbers under {listed}, which are ignored. To "
-                f"use them, pass {argument}={choice}",
-                stacklevel=3,
+                f"use them, pass {argument}={choice}"
             )
-        if not found or not all([usual in data for data in found]):
+        having = sum(usual in data for data in found)
+        if 0 < having < len(found):
+            warn_caller(
+                f"from_networkx: only some of the {what}s have {usual!r}, so it is left out. Give "
+                f"it to all of them, or to none"
+            )
+        if not found or having < len(found):
             return None
         names = usual
     columns = []

@@ -29,7 +29,6 @@ as in softmax.py. Each other implementation has its own backward pass.
 kernel is faster.
 """
 
-import warnings
 from contextlib import contextmanager
 from functools import wraps
 from threading import local
@@ -39,6 +38,7 @@ import numpy as np
 
 from tinyattn import kernels
 from tinyattn.engine.autograd import Operation, Tensor, backward_pass, record
+from tinyattn.engine.tracebacks import warn_caller
 from tinyattn.kernels.machine import first_use
 
 ALL, NO_SUMS, NO_KERNEL = ("sums", "numpy", "kernel"), ("numpy", "kernel"), ("sums", "numpy")
@@ -180,10 +180,9 @@ def have_numba(name):
     if _numba is None:
         _numba = kernels.numba is not None
         if not _numba:
-            warnings.warn(
+            warn_caller(
                 f"{name}: the compiled kernel {kernels.missing}. From now on, NumPy computes the "
-                f"same results, but more slowly",
-                stacklevel=2,
+                f"same results, but more slowly"
             )
     return _numba
 

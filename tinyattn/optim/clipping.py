@@ -1,13 +1,13 @@
 """`clip_grad_norm`, which limits the norm of all gradients before a step."""
 
 import math
-import warnings
 
 import numpy as np
 
 from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.ranges import check_range
+from tinyattn.engine.tracebacks import warn_caller
 from tinyattn.optim.optimizer import list_parameters
 
 
@@ -40,10 +40,9 @@ def clip_grad_norm(parameters, max_norm):
     total = _norm(grads)
     scale = max_norm / (total + 1e-6)
     if not math.isfinite(total):
-        warnings.warn(
+        warn_caller(
             f"clip_grad_norm: the norm of the gradients is {total}, so they do not change. To find "
-            "the operation that caused it, run the step in `with ta.detect_anomaly():`",
-            stacklevel=3,  # the caller of the function inside with_torch_hints
+            "the operation that caused it, run the step in `with ta.detect_anomaly():`"
         )
     elif scale < 1:
         for p, g in zip(with_gradient, grads, strict=True):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tinyattn.engine import torch_hints
+from tinyattn.engine import other_names, torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.ranges import check_range
 
@@ -74,6 +74,16 @@ class Optimizer:
             self._check_eps(g)
         self.state = [{} for _ in self._parameters()]
         self.shapes = [p.shape for p in self._parameters()]
+
+    def __getattr__(self, name):
+        """Raise the error for a missing attribute, with its name in this library."""
+        raise torch_hints.no_such_attribute("an optimizer", name, other_names.OPTIMIZER_NAMES, self)
+
+    def __setattr__(self, name, value):
+        """Set an attribute, but not "learning_rate", which would have no effect."""
+        if name == "learning_rate" and type(self).__module__.startswith("tinyattn.optim."):
+            getattr(self, name)  # raises the error
+        super().__setattr__(name, value)
 
     def _check_eps(self, group):
         """Raise TypeError if eps is 0 in the dtype of a parameter, because 0 / 0 would be NaN."""
@@ -279,6 +289,11 @@ def list_parameters(name, params):
         )
     if isinstance(params, Tensor):  # list(tensor) would be its rows, which would never be trained
         raise TypeError(f"{name}: expected a list of Tensors, got one Tensor. Write [tensor]")
+    if not hasattr(params, "__iter__"):
+        raise TypeError(
+            f"{name}: expected a list of Tensors, got {params!r}. Write for example "
+            "optim.SGD(model.parameters(), lr=0.1)"
+        )
     return list(params)
 
 

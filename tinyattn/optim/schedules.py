@@ -2,7 +2,7 @@
 
 import math
 
-from tinyattn.engine import torch_hints
+from tinyattn.engine import other_names, torch_hints
 from tinyattn.engine.ranges import check_range
 from tinyattn.optim.optimizer import Optimizer
 
@@ -39,10 +39,15 @@ class Schedule:
             group.setdefault("initial_lr", group["lr"])
         self.step()
 
+    def __getattr__(self, name):
+        """Raise the error for a missing attribute, with its name in this library."""
+        raise torch_hints.no_such_attribute("a schedule", name, other_names.SCHEDULE_NAMES, self)
+
     def factor(self, step):
         """Return the factor of η₀ at `step` = 0, 1, 2, ... Every subclass defines it or `rate`."""
         raise NotImplementedError(f"{type(self).__name__} has no factor(self, step). Define one")
 
+    @torch_hints.with_torch_hints
     def step(self):
         """Advance by one step, and set the learning rate of the optimizer."""
         self.step_count += 1

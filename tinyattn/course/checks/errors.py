@@ -7,6 +7,7 @@ from tinyattn.engine.torch_hints import FUNCTIONS, KEYWORDS, METHODS
 
 PRODUCT = re.compile(r"matmul: Input operand 1 .*\(size (\d+) is different from (\d+)\)")
 BROADCAST = re.compile(r"could not be broadcast together with shapes (\([\d,]*\)) (\([\d,]*\))")
+GUESS = "Perhaps this helps: "  # before a hint that was written for the task, not for the error
 OVERWRITTEN = "a name was given another value"
 OTHERS = (
     (

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tinyattn.course.checks.code import HandedOut
+from tinyattn.course.checks.errors import GUESS
 from tinyattn.course.checks.judging import attempt
 from tinyattn.course.project import CourseError, find, find_root
 
@@ -97,9 +98,10 @@ def report(task, outcomes, reason=None):
     lines = [f"Task {task}: {sum(o.right for o in outcomes)} of {len(outcomes)} parts are right."]
     told = {}  # {error that several parts run into: the first of these parts}
     for outcome in outcomes:
-        text = f": {outcome.text}" if outcome.text else ""
-        if outcome.text and told.setdefault(outcome.text, outcome.title) != outcome.title:
-            text = f": the same as in '{told[outcome.text]}'"
+        text = f": {outcome.text.removeprefix(f'{outcome.title}: ')}" if outcome.text else ""
+        error = outcome.text.partition(f"\n{GUESS}")[0]
+        if error and told.setdefault(error, outcome.title) != outcome.title:
+            text = f": the same as in '{told[error]}'"
         text = text.replace("\n", "\n     ")
         lines.append(f"  {'✓' if outcome.right else '✗'}  {outcome.title}{text}")
     if reason:

@@ -10,7 +10,7 @@ import inspect
 import linecache
 
 from tinyattn.course.checks import runner
-from tinyattn.course.checks.errors import OVERWRITTEN, meaning
+from tinyattn.course.checks.errors import GUESS, OVERWRITTEN, meaning
 from tinyattn.course.checks.judging import NO_RETURN, Diagnosis, Unfinished
 
 
@@ -139,9 +139,8 @@ def _diagnosis(reply, hint):
         return Diagnosis(message, message)
     line = f"\nin the line: {reply['line']}" if reply["line"] else ""
     short, sentence = meaning(message, reply["line"])
-    # the hint was written for the task, not for this error, so it may not be the reason
     known = short == OVERWRITTEN or (error == "NameError" and message.startswith("there is no"))
-    guess = f"Perhaps this helps: {hint}" if hint and not known else ""
+    guess = f"{GUESS}{hint}" if hint and not known else ""
     lines = [f"it stops with {error}: {message}{line}", sentence, guess]
     return Diagnosis(
         "\n".join(filter(None, lines)), ": ".join(filter(None, [f"it stops with {error}", short]))
