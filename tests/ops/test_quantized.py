@@ -141,7 +141,7 @@ def test_what_is_refused():
         r"shape \(3, 2, 20\)",
     ):
         QuantizedMatrix(Q8_0, good.raw)
-    with pytest.raises(TypeError, match=r"expected a QuantizedMatrix, got a ndarray"):
+    with pytest.raises(TypeError, match="must be a QuantizedMatrix, got an object of type ndarray"):
         quantized_linear(x, good.unpack())
     with pytest.raises(
         ValueError, match=r"x has shape \(2, 32\), but the matrix \[3, 64\] needs 64"

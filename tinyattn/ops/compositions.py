@@ -275,7 +275,7 @@ def bincount(x, weights=None, minlength=0):
 
 @implements(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    """Return (counts, or sums of weights, of each bin, edges of the bins), as NumPy does.
+    """Return the number of elements (or the sum of weights) in each bin, and the edges of the bins.
 
     The results have no gradient. Raises TypeError for weights that require a gradient. For these,
     write np.bincount(np.digitize(x, bins), weights).
@@ -479,8 +479,8 @@ def sliding_window_view(x, window_shape, axis=None):
     axes = reduce.axes_of(x, axis)
     if len(lengths) != len(axes):
         raise ValueError(
-            f"sliding_window_view: got {len(lengths)} lengths for {len(axes)} axes. Pass one "
-            "length for each axis"
+            "sliding_window_view: window_shape must have a length for each axis "
+            f"({len(axes)}), got {window_shape}"
         )
     for length, i in zip(lengths, axes, strict=True):
         starts = np.arange(x.shape[i] - length + 1)

@@ -44,7 +44,7 @@ def _misfit(a, b, error):
     """Return the error for a product whose axes do not fit."""
     if not a or not b:
         return ValueError(
-            f"matmul: a and b need an axis, got shapes {a} and {b}. Use * for numbers"
+            f"matmul: a and b must have an axis, got shapes {a} and {b}. Use * for numbers"
         )
     rows = b[-2] if len(b) > 1 else b[0]
     if a[-1] == rows:  # the leading axes are the cause

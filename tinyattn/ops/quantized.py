@@ -127,8 +127,8 @@ def quantized_linear(x, blocks, impl="auto"):
     """
     if not isinstance(blocks, QuantizedMatrix):
         raise TypeError(
-            f"quantized_linear: expected a QuantizedMatrix, got a {type(blocks).__name__}. For an "
-            "array, use F.linear"
+            "quantized_linear: blocks must be a QuantizedMatrix, got an object of type "
+            f"{type(blocks).__name__}. For an array, use F.linear"
         )
     x = x if hasattr(x, "shape") else np.asarray(x)
     R, C = blocks.shape
