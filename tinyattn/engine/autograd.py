@@ -171,13 +171,13 @@ class Tensor(TensorMethods):
 
         L is this tensor, which must have been computed from these leaf tensors. Gradients add up
         over several calls. Set `.grad = None` (or call `zero_grad()`) in between. The graph is
-        freed, so a second call raises an error.
+        freed, so a second call raises an error, unless create_graph is True.
 
         Args:
-            gradient       dL/d(self), an array of the same shape, if this tensor is not L but a
-                           result on the way to L. None means 1, which is right for a single number
+            gradient       None: L is this tensor, a single number. Or an array dL/d(self) in the
+                           shape of this tensor, for an L that was computed from it
             create_graph   True: record the backward pass too, so that gradients are Tensors that
-                           can be differentiated, and keep the graph
+                           can be differentiated
 
         Raises:
             RuntimeError: nothing that this tensor depends on requires a gradient, the graph was

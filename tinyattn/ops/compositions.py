@@ -275,7 +275,7 @@ def bincount(x, weights=None, minlength=0):
 
 @implements(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    """Return (counts, or sums of weights, of each bin, edges of the bins), as NumPy does.
+    """Return the number of elements (or the sum of weights) in each bin, and the edges of the bins.
 
     The results have no gradient. Raises TypeError for weights that require a gradient. For these,
     write np.bincount(np.digitize(x, bins), weights).

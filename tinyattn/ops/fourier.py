@@ -264,8 +264,8 @@ def rfft(a, n=None, axis=-1, norm=None):
 def irfft(a, n=None, axis=-1, norm=None):
     """Return the inverse of `rfft`, a Tensor of n real numbers along the axis.
 
-    If n is None, it is 2 (length - 1), so pass n for an odd number. The other arguments are those
-    of `fft`.
+    If n is None, it is 2 (L - 1) for an axis of length L, so pass n if it is odd. The other
+    arguments are those of `fft`.
     """
     pair, ndim = _as_pair(a)
     n = _checked("irfft", 2 * (pair.shape[axis % ndim] - 1) if n is None else n, norm)

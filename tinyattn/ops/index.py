@@ -167,9 +167,9 @@ add_rows.implement("kernel", lambda rows, ids, y: fast.gather_scatter.add_rows(y
 
 @implements(np.take)
 def take(x, indices, axis=None):
-    """Return the slices of x along `axis` at the given indices, or elements of x if it is None.
+    """Return the slices of x along `axis` at the given indices.
 
-    In this case, the indices count all elements of x in reading order.
+    If `axis` is None, elements are returned, and the indices count them in reading order.
     """
     if axis is None:
         return getitem(np.reshape(x, -1), indices)
@@ -208,9 +208,9 @@ def take_along_axis(x, indices, axis=-1):
 
 @implements(np.sort)
 def sort(x, axis=-1, *, kind="stable"):
-    """Return x in ascending order along `axis`, or all elements as one axis if it is None.
+    """Return x in ascending order along `axis`. The gradient moves back to the original order.
 
-    `kind` is the algorithm, as in np.sort. The gradient moves back to the original order.
+    If `axis` is None, all elements are sorted as one axis. `kind` is the algorithm, as in np.sort.
     """
     if axis is None:
         x, axis = np.reshape(x, -1), 0
