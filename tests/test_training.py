@@ -47,6 +47,12 @@ def fit_line(model=None, lr=0.1, train=None, valid=None, **options):
     return model, training.fit(model, squares, optimizer, train, valid, **options)
 
 
+def called(model=None, optimizer=None):
+    model = model or Line()
+    optimizer = optimizer or optim.SGD([nn.Parameter(1.0)], lr=0.1)
+    return training.fit(model, squares, optimizer, examples(), quiet=True)
+
+
 # ---------------------------------------------------------------- it learns
 
 
@@ -328,6 +334,20 @@ def test_the_line_moves_on_a_screen(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
+        (lambda: called(model=Line), TypeError, "model is the class Line. Make one of it"),
+        (lambda: called(optimizer=optim.Adam), TypeError, "optimizer is the class Adam"),
+        (lambda: fit_line(schedule=optim.StepLR), TypeError, "schedule is the class StepLR"),
+        (lambda: fit_line(schedule=lambda step: 0.1), TypeError, "expected a schedule, got a func"),
+        (
+            lambda: fit_line(valid=examples(), metric="accuracy"),
+            TypeError,
+            "of .model, x, y., got a str. Pass for example training.accuracy",
+        ),
+        (
+            lambda: fit_line(train=np.ones((9, 2)), valid=np.ones(9)),
+            TypeError,
+            "Pass inputs and labels together, train=.x, y.",
+        ),
         (lambda: fit_line(patience=2), ValueError, "computed on held-out data. Pass valid="),
         (lambda: fit_line(metric=squares), ValueError, "computed on held-out data. Pass valid="),
         (

@@ -84,10 +84,12 @@ def fit(
         ValueError: an argument is outside of its range, there are no batches, or the optimizer or
             the schedule does not belong to the model
         TypeError: the loss is not a function of (model, x, y) that returns a Tensor with a single
-            number, or `train`, `valid` or `optimizer` is of the wrong type
+            number, or another argument is of the wrong type, such as a class
     """
     check_range("fit", 1, epochs=epochs, patience=patience, whole=True)
     check_range("fit", above=0, clip=clip)
+    _check_kinds(model, optimizer, schedule, metric)
+    _check_pair(train, valid)
     _belongs(model, optimizer, schedule)
     if valid is None and (patience is not None or metric is not None):
         raise ValueError("fit: patience and metric are computed on held-out data. Pass valid=")
@@ -214,6 +216,39 @@ def _check_loss_and_optimizer(loss, optimizer):
         raise TypeError(
             f"fit: expected an optimizer, got {type(optimizer).__name__}. "
             "Pass, for example, optim.Adam(model.parameters())"
+        )
+
+
+def _check_kinds(model, optimizer, schedule, metric):
+    """Raise TypeError for a class instead of its instance, or for what cannot be called."""
+    for name, value, example in (
+        ("model", model, "nn.Linear(3, 2)"),
+        ("optimizer", optimizer, "optim.Adam(model.parameters())"),
+        ("schedule", schedule, "optim.CosineLR(optimizer, T_max)"),
+    ):
+        if isinstance(value, type):
+            raise TypeError(
+                f"fit: {name} is the class {value.__name__}. Make one of it first, as in {example}"
+            )
+    if schedule is not None and not hasattr(schedule, "step"):
+        raise TypeError(
+            f"fit: expected a schedule, got a {type(schedule).__name__}. Pass for example "
+            "optim.LambdaLR(optimizer, factor) for a function factor(step)"
+        )
+    if metric is not None and not callable(metric):
+        raise TypeError(
+            f"fit: metric must be a function of (model, x, y), got a {type(metric).__name__}. "
+            "Pass for example training.accuracy"
+        )
+
+
+def _check_pair(train, valid):
+    """Raise TypeError for fit(..., x, y) instead of fit(..., (x, y))."""
+    arrays = [isinstance(a, np.ndarray | Tensor) for a in (train, valid)]
+    if all(arrays) and train.shape[:1] == valid.shape[:1] and train.shape != valid.shape:
+        raise TypeError(
+            f"fit: train has shape {train.shape} and valid {valid.shape}. Pass inputs and labels "
+            "together, train=(x, y)"
         )
 
 
