@@ -153,7 +153,7 @@ def search(f, **options):
 
 
 def near(f, features, weights=0, K=8):
-    """A function of neighbours: f(features, index), or f(weights, features, index)."""
+    """Make steps of a function of neighbours, f(features, index) or f(weights, features, index)."""
 
     def make(work):
         N = whole(work, K * features)
@@ -179,7 +179,7 @@ def cross_entropy(work, C=10):
     return step(f"{N} x {C}", lambda x: F.cross_entropy(x, ids), (N, C))
 
 
-def take_rows(work, N=1000, C=32):
+def take_rows(work, N=1000, C=64):
     E = whole(work, C)
     (x,), ids = numbers((N, C)), np.random.default_rng(0).integers(0, N, E)
     return Step(f"{E} rows of {N} x {C}", lambda: index.take_rows(x, ids))
@@ -197,26 +197,28 @@ def add_rows(work, N=64, C=16):
     return Step(f"{E} x {C} to {N} rows", f)
 
 
-def sum_rows(work, C=32):
+def sum_rows(work, C=64):
     (g,) = numbers((whole(work, C), C))
     return Step(f"{len(g)} x {C}", lambda: matmul.sum_rows(g))
 
 
-def linear(then=None):
-    """A layer of n units for n rows, and then a function of its output."""
+def linear(work, then=None):
+    """Return a step of a layer of n units for n rows, whose output may go through `then`."""
+    n = math.ceil(work ** (1 / 3))
+    f = (lambda *inputs: then(F.linear(*inputs))) if then else F.linear
+    size = f"{n} rows, {n} to {n}{', then GELU' if then else ''}"
+    return step(size, f, (n, n), (n, n), (n,))
 
+
+def matvec(B):
     def make(work):
-        n = round(work ** (1 / 3))
-        f = (lambda *inputs: then(F.linear(*inputs))) if then else F.linear
-        return step(f"{n} rows, {n} to {n}", f, (n, n), (n, n), (n,))
+        n = math.ceil((work / B) ** 0.5)
+        x, w, b = numbers((B, n), (n, n), (n,))
+        return Step(
+            f"{B} {'row' if B == 1 else 'rows'}, {n} to {n}", lambda: matmul.gemm(x, w.T, b)
+        )
 
     return make
-
-
-def matvec(work, B=8):
-    n = round((work / B) ** 0.5)
-    x, w, b = numbers((B, n), (n, n), (n,))
-    return Step(f"{B} rows, {n} to {n}", lambda: matmul.gemm(x, w.T, b))
 
 
 def quantized(work):
@@ -262,10 +264,10 @@ ROWS = [  # (line of the table, work -> step)
     ("knn", search(graph.knn, k=5)),
     ("knn_graph", search(graph.knn_graph, k=5)),
     ("radius_graph", search(graph.radius_graph, r=0.8)),
-    ("mean_max", near(graph.mean_max, 16, weights=8)),
-    ("neighbour_max", near(neighbours.neighbour_max, 16)),
+    ("mean_max", near(graph.mean_max, 32, weights=8)),
+    ("neighbour_max", near(neighbours.neighbour_max, 32)),
     ("squared_distances", near(graph.squared_distances, 4)),
-    ("pair_sums", near(neighbours.pair_sums, 16, weights=16)),
+    ("pair_sums", near(neighbours.pair_sums, 32, weights=32)),
     ("packed_self_attention", packed),
     ("softmax", rows(F.softmax, 64)),
     ("log_softmax", rows(F.log_softmax, 10)),
@@ -276,9 +278,10 @@ ROWS = [  # (line of the table, work -> step)
     ("take_rows", take_rows),
     ("add_rows", add_rows),
     ("sum_rows", sum_rows),
-    ("matmul", linear()),
-    ("matmul", linear(F.gelu)),
-    ("matvec", matvec),
+    ("matmul", linear),
+    ("matmul", lambda work: linear(work, F.gelu)),
+    ("matvec", matvec(1)),
+    ("matvec", matvec(8)),
     ("quantized_linear", quantized),
     ("adam", adam),
 ]
@@ -346,7 +349,7 @@ def measured(line, make, rounds):
     )
 
 
-def main(rounds=11):
+def main(rounds=9):
     print(HEADER)
     for line, make in ROWS:
         print(measured(line, make, rounds), flush=True)
