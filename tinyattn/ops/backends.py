@@ -53,57 +53,60 @@ class Entry(NamedTuple):
     unit: str  # the unit in which `least` counts the work
 
 
-# The number at the end of a line tells how many times as fast as NumPy the kernel was with this
-# much work, forward and backward in float32 (two cores with AVX-512). Many kernels are faster with
-# less work already, but the first call of a kernel loads it, which takes a fraction of a second in
-# every process, so small examples should not need one.
+# The numbers at the end of a line tell how many times as fast as NumPy the kernel was with this
+# much work, in float32 on two cores, with AVX-512 and with AVX2 (`python -m tests.benchmarks
+# thresholds`). Many kernels are faster with less work already, but the first call of a kernel
+# loads it, which takes a fraction of a second in every process, so small examples should not need
+# one.
 IMPLEMENTATIONS = {
     # functions with an argument `impl`
-    "attention": Entry(ALL, 2**14, "scores, T·S of all heads"),  # 1.6
-    "conv1d": Entry(ALL, 2**15, "multiplications"),  # 1.9
-    "conv2d": Entry(ALL, 2**15, "multiplications"),  # 2.1
-    "max_pool1d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 3.0
-    "max_pool2d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 3.2
-    "avg_pool1d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 1.6
-    "avg_pool2d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 2.0
-    "RNN": Entry(ALL, 2, "steps"),  # 1.2 (0.9 with one step)
-    "GRU": Entry(ALL, 2, "steps"),  # 1.8
-    "LSTM": Entry(ALL, 2, "steps"),  # 1.8
+    "attention": Entry(ALL, 2**14, "scores, T·S of all heads"),  # 1.8, AVX2 1.8
+    "conv1d": Entry(ALL, 2**15, "multiplications"),  # 2.7, AVX2 3.0
+    "conv2d": Entry(ALL, 2**15, "multiplications"),  # 2.9, AVX2 3.3
+    "max_pool1d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 4.8, AVX2 5.6
+    "max_pool2d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 7.4, AVX2 7.3
+    "avg_pool1d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 1.4, AVX2 1.8
+    "avg_pool2d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 2.6, AVX2 3.4
+    "RNN": Entry(ALL, 4, "steps"),  # 1.7, AVX2 1.7 (with 2 steps 1.2, AVX2 1.2)
+    "GRU": Entry(ALL, 2, "steps"),  # 2.0, AVX2 2.1
+    "LSTM": Entry(ALL, 2, "steps"),  # 2.0, AVX2 2.0
     # a single gate gives a kernel nothing to combine
     "RNNCell": Entry(NO_KERNEL, np.inf, "gates B·G·H"),
-    "GRUCell": Entry(ALL, 2**12, "gates B·G·H"),  # 1.6
-    "LSTMCell": Entry(ALL, 2**12, "gates B·G·H"),  # 1.4
-    "segment_max": Entry(NO_SUMS, 2**12, "numbers"),  # 2.0 to 2.6
-    "segment_min": Entry(NO_SUMS, 2**12, "numbers"),  # the same as segment_max
-    "segment_prod": Entry(NO_SUMS, 2**12, "numbers"),  # 4.2
-    "segment_softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 2.0 to 2.9
-    "knn": Entry(ALL, 2**5, "points"),  # 1.6
-    "knn_graph": Entry(ALL, 2**5, "points"),  # the same as knn
-    "radius_graph": Entry(ALL, 2**6, "points"),  # 1.1
-    "mean_max": Entry(ALL, 2**13, "messages N·K·F"),  # 3.1
-    "neighbour_max": Entry(NO_SUMS, 2**13, "messages N·K·F"),  # 1.9
-    "squared_distances": Entry(NO_SUMS, 2**13, "differences N·K·S"),  # 2.6
-    "pair_sums": Entry(NO_SUMS, 2**13, "sums N·K·F"),  # 1.6
+    "GRUCell": Entry(ALL, 2**12, "gates B·G·H"),  # 1.9, AVX2 2.0
+    "LSTMCell": Entry(ALL, 2**12, "gates B·G·H"),  # 1.7, AVX2 1.8
+    "segment_max": Entry(NO_SUMS, 2**12, "numbers"),  # 2.5, AVX2 3.0
+    "segment_min": Entry(NO_SUMS, 2**12, "numbers"),  # 3.1, AVX2 2.6
+    "segment_prod": Entry(NO_SUMS, 2**12, "numbers"),  # 6.5, AVX2 6.6
+    "segment_softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 3.6, AVX2 4.3
+    "knn": Entry(ALL, 2**5, "points"),  # 1.8, AVX2 1.7
+    "knn_graph": Entry(ALL, 2**5, "points"),  # 1.4, AVX2 1.5
+    "radius_graph": Entry(ALL, 2**7, "points"),  # 1.8, AVX2 1.8 (with half of them 1.3, AVX2 1.3)
+    "mean_max": Entry(ALL, 2**13, "messages N·K·F"),  # 3.1, AVX2 3.3
+    "neighbour_max": Entry(NO_SUMS, 2**13, "messages N·K·F"),  # 1.8, AVX2 2.0
+    "squared_distances": Entry(NO_SUMS, 2**13, "differences N·K·S"),  # 3.6, AVX2 3.2
+    "pair_sums": Entry(NO_SUMS, 2**14, "sums N·K·F"),  # 1.8, AVX2 1.5
     # operations that choose the implementation themselves
-    "packed_self_attention": Entry(NO_SUMS, 2**14, "scores, T·T of all heads"),  # as attention
-    "softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.5
-    "log_softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.5
-    "cross_entropy": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
-    "norm": Entry(NO_SUMS, 2**12, "numbers"),  # 2.6
-    "batch_norm": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
-    "gelu": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
-    "take_rows": Entry(NO_SUMS, 2**17, "numbers"),  # 2.4 (0.9 with a sixteenth)
-    "add_rows": Entry(NO_SUMS, 2**12, "numbers"),  # 3.0
-    "sum_rows": Entry(NO_SUMS, 2**13, "numbers"),  # 1.2 (0.8 with a quarter)
-    # For products with more work, NumPy uses its own threads. When they are done, they keep waiting
-    # in a loop and slow down the kernels that follow. With less work, NumPy uses one thread.
-    "matmul": Entry(NO_SUMS, 2**18, "multiplications"),
-    "matvec": Entry(NO_SUMS, 2**17, "multiplications"),  # a few rows times a matrix
-    "quantized_linear": Entry(ALL, 2**12, "multiplications"),  # by numbers of few bits
-    "adam": Entry(NO_SUMS, 2**12, "parameters"),  # 1.8
+    "packed_self_attention": Entry(NO_SUMS, 2**14, "scores, T·T of all heads"),  # 1.6, AVX2 1.8
+    "softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.8, AVX2 1.6
+    "log_softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 2.1, AVX2 1.9
+    "cross_entropy": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2, AVX2 2.1
+    "norm": Entry(NO_SUMS, 2**12, "numbers"),  # 3.5, AVX2 3.9
+    "batch_norm": Entry(NO_SUMS, 2**12, "numbers"),  # 3.6, AVX2 3.3
+    "gelu": Entry(NO_SUMS, 2**12, "numbers"),  # 2.7, AVX2 2.7
+    "take_rows": Entry(NO_SUMS, 2**18, "numbers"),  # 2.1, AVX2 2.4 (1.1 with a quarter)
+    "add_rows": Entry(NO_SUMS, 2**12, "numbers"),  # 6.4, AVX2 6.2
+    "sum_rows": Entry(NO_SUMS, 2**15, "numbers"),  # 2.3, AVX2 2.3 (1.2 with a quarter)
+    # With more work, NumPy uses its own threads, which is the reason for these two kernels, not
+    # their speed alone. When NumPy's threads are done, they keep waiting in a loop and slow down
+    # the kernels that follow. If another program uses a processor, a product takes milliseconds.
+    "matmul": Entry(NO_SUMS, 2**19, "multiplications"),  # 0.9, AVX2 0.8
+    # a few rows times a matrix, here 8 rows (one row: 0.6, AVX2 0.5)
+    "matvec": Entry(NO_SUMS, 2**19, "multiplications"),  # 1.5, AVX2 1.0
+    "quantized_linear": Entry(ALL, 2**14, "multiplications"),  # 1.5, AVX2 1.5
+    "adam": Entry(NO_SUMS, 2**12, "parameters"),  # 1.5, AVX2 1.6
 }
 
-# the attention kernel computes 64 queries together: ratio 1.4 for 16 queries, 1.1 for 4
+# the attention kernel computes 64 queries together: ratio 1.5 for 16 queries, 1.2 for 8
 LEAST_QUERIES = 16
 MATVEC_ROWS = 24  # with more rows the kernel "matmul", which reorders the matrix, is faster
 MATVEC_TERMS = 16  # terms of a sum that fill a vector
