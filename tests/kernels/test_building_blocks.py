@@ -335,20 +335,20 @@ def taken(monkeypatch):
 
 def test_large_products_take_a_kernel(taken):
     for M, N, K, expected in (
-        (60, 60, 60, []),
-        (64, 64, 64, ["matmul"]),
-        (8, 128, 100, []),
-        (8, 128, 128, ["product"]),
-        (1, 512, 256, ["product"]),
-        (24, 128, 128, ["product"]),
-        (25, 128, 128, ["matmul"]),
+        (80, 80, 80, []),
+        (81, 81, 81, ["matmul"]),
+        (8, 256, 255, []),
+        (8, 256, 256, ["product"]),
+        (1, 1024, 512, ["product"]),
+        (24, 160, 160, ["product"]),
+        (25, 160, 160, ["matmul"]),
     ):
         x, w = normal(M, K, dtype=np.float32), normal(N, K, dtype=np.float32)
         taken.clear()
-        np.testing.assert_allclose(ops.gemm(x, w.T), x @ w.T, rtol=0, atol=1e-4)
+        np.testing.assert_allclose(ops.gemm(x, w.T), x @ w.T, rtol=1e-5, atol=1e-4)
         assert taken == expected
-    x, w = normal(8, 128, dtype=np.float32), normal(256, 128, dtype=np.float32)
-    for wrong in (np.zeros(1, np.float32), np.zeros(256), np.zeros(100, np.float32)):
+    x, w = normal(8, 128, dtype=np.float32), normal(512, 128, dtype=np.float32)
+    for wrong in (np.zeros(1, np.float32), np.zeros(512), np.zeros(100, np.float32)):
         taken.clear()
         if wrong.size == 100:
             with pytest.raises(ValueError, match="broadcast"):
@@ -357,7 +357,7 @@ def test_large_products_take_a_kernel(taken):
             ops.gemm(x, w.T, wrong)
         assert taken == []
     ops.gemm(x, np.ascontiguousarray(w.T))  # its columns are not in one piece
-    ops.gemm(normal(8, 1), normal(1, 2**15))  # nothing to sum up
+    ops.gemm(normal(8, 1), normal(1, 2**16))  # nothing to sum up
     w.flags.writeable = False
     ops.gemm(x, w.T)
     assert taken == ["matmul", "matmul", "matmul"]

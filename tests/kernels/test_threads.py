@@ -131,7 +131,7 @@ def test_a_constant_start_or_stop_is_refused():
         fails_at(-1, team, n, 8)
 
     for kernel in (begins_at_zero, ends_at_eight):
-        with pytest.raises(Exception, match=r"Pass a variable, for example runtime_zero\(\) for 0"):
+        with pytest.raises(Exception, match=r"Pass, for example, runtime_zero\(\) for 0"):
             thread_pool.parallel_region(kernel, 3)
 
 
