@@ -4,6 +4,7 @@ A checkout has the sample solutions, the answers to open questions and the lectu
 folder that is made here has none of them.
 """
 
+import json
 import os
 import re
 import shutil
@@ -24,7 +25,7 @@ MARK = "START.md"
 SOURCES = ("coursekit", "lectures", "notebooks", "tinyattn")
 FILES = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
 NOT_COPIED = ("__pycache__", ".ipynb_checkpoints", "teaching", "*.nbi", "*.nbc", "hw*.md")
-NOTES = re.compile(
+NOTES = re.compile(  # in the text of a lecture
     r'^\+\+\+ \{"tags": \["notes"\]\}\n.*?(?=^\+\+\+|^```\{code-cell\}|\Z)',
     re.MULTILINE | re.DOTALL,
 )
@@ -99,6 +100,8 @@ def build_wheel(root, folder):
             ignored = shutil.ignore_patterns(*NOT_COPIED)
             shutil.copytree(root / name, copy / name, ignore=ignored)
         for path in (copy / "lectures").glob("[0-9][0-9]_*.md"):
+            write_text(path, NOTES.sub("", path.read_text(encoding="utf-8")))
+        for path in (copy / "notebooks").rglob("*.ipynb"):
             write_text(path, without_notes(path.read_text(encoding="utf-8")))
         for name in FILES:
             shutil.copyfile(root / name, copy / name)
@@ -119,6 +122,9 @@ def build_wheel(root, folder):
     return made[0]
 
 
-def without_notes(text):
-    """Return the text of a lecture without its speaker notes."""
-    return NOTES.sub("", text)
+def without_notes(notebook):
+    """Return the file of a notebook without the speaker notes in the metadata of its cells."""
+    content = json.loads(notebook)
+    for cell in content["cells"]:
+        cell["metadata"].pop("notes", None)
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

@@ -121,6 +121,8 @@ def test_the_wheel_has_the_lectures_without_their_notes(made):
         for cell in own:
             cell.metadata.pop("notes", None)
         assert own == theirs
+        notebook = json.loads(replace(document, root=shipped).notebook.read_text(encoding="utf-8"))
+        assert not any("notes" in cell["metadata"] for cell in notebook["cells"])
 
 
 def test_packed_checks_judge_as_the_readable_ones(made, tmp_path):
