@@ -4,7 +4,9 @@ A checkout has the sample solutions, the answers to open questions and the lectu
 folder that is made here has none of them.
 """
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,10 @@ MARK = "START.md"
 SOURCES = ("coursekit", "lectures", "notebooks", "tinyattn")
 FILES = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
 NOT_COPIED = ("__pycache__", ".ipynb_checkpoints", "teaching", "*.nbi", "*.nbc", "hw*.md")
+NOTES = re.compile(  # in the text of a lecture
+    r'^\+\+\+ \{"tags": \["notes"\]\}\n.*?(?=^\+\+\+|^```\{code-cell\}|\Z)',
+    re.MULTILINE | re.DOTALL,
+)
 BUILD = ["-m", "pip", "wheel", "-q", "--no-deps", "."]  # pip gets the setuptools that it needs
 START = """\
 # Start here
@@ -85,7 +91,7 @@ def _filled(root, folder, documents):
 def build_wheel(root, folder):
     """Build the package of the checkout `root` into the folder, and return its path.
 
-    The wheel is built from a copy, so nothing is left in the checkout.
+    The wheel is built from a copy without speaker notes, so nothing is left in the checkout.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tinyattn-bundle-") as place:
@@ -93,6 +99,10 @@ def build_wheel(root, folder):
         for name in SOURCES:
             ignored = shutil.ignore_patterns(*NOT_COPIED)
             shutil.copytree(root / name, copy / name, ignore=ignored)
+        for path in (copy / "lectures").glob("[0-9][0-9]_*.md"):
+            write_text(path, NOTES.sub("", path.read_text(encoding="utf-8")))
+        for path in (copy / "notebooks").rglob("*.ipynb"):
+            write_text(path, without_notes(path.read_text(encoding="utf-8")))
         for name in FILES:
             shutil.copyfile(root / name, copy / name)
         done = subprocess.run(
@@ -110,3 +120,11 @@ def build_wheel(root, folder):
             "downloads setuptools"
         )
     return made[0]
+
+
+def without_notes(notebook):
+    """Return the file of a notebook without the speaker notes in the metadata of its cells."""
+    content = json.loads(notebook)
+    for cell in content["cells"]:
+        cell["metadata"].pop("notes", None)
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

@@ -7,6 +7,7 @@ from coursekit.build.index import INDEX, index, write_index
 from coursekit.build.lint import claims_in, disagreements, problems, without_homework
 from coursekit.build.notebooks import build_notebook, differences
 from coursekit.build.pages import old_pages, write_pages
+from coursekit.build.teaching import lacks
 from coursekit.build.text import read_source
 from coursekit.build.tidy import tidy
 from coursekit.deck.render import build_deck
@@ -52,10 +53,18 @@ def check(documents):
 
 
 def _missing_parts(root, lectures):
-    """Return the missing parts of these lectures: claims in the ledger, homework."""
+    """Return the missing parts of these lectures: claims in the ledger, homework, and what
+    somebody else needs to teach them.
+    """
     ledger = claims.read_ledger(root / LEDGER)
     tried = {d.number: claims_in(read_source(d).cells) for d in lectures}
-    return [*disagreements(ledger, tried), *without_homework(lectures, homework(root))]
+    there = homework(root)
+    found = [*disagreements(ledger, tried), *without_homework(lectures, there)]
+    tasks = {d.number: d.source.read_text(encoding="utf-8") for d in there}
+    for document in lectures:
+        parts = lacks(document, read_source(document).cells, tasks.get(f"hw{document.number}", ""))
+        found += [f"{document.relative(document.source)}: {part}" for part in parts]
+    return found
 
 
 def _old_index(root):

@@ -61,7 +61,8 @@ def submissions(place, number=None):
 
     A student is a file, or a folder with files. Unreadable files have a Submission as well. If
     students have a folder for each homework, as in nbgrader's `submitted/`, only the folders with
-    the name `number`, such as "hw04", are read.
+    the name `number`, such as "hw04", are read. A folder or zip around the whole class, such as an
+    exported zip that was put into a folder, is not a student.
     """
     place = Path(place)
     if not place.exists():
@@ -70,6 +71,8 @@ def submissions(place, number=None):
     read = list(_files(place))
     if number is not None and any(parts[1:2] == (number,) for parts, _ in read):
         read = [(parts, content) for parts, content in read if parts[1:2] == (number,)]
+    else:
+        read = _unwrapped(read, place)
     for parts, content in read:
         files.setdefault(parts[0], []).append(("/".join(parts[1:]) or parts[0], content))
     found = []
@@ -80,6 +83,43 @@ def submissions(place, number=None):
     if not any(s.cells or not s.trouble for s in found):
         raise CourseError(f"{place} has no notebooks, neither .ipynb files nor folders with one")
     return found
+
+
+def _unwrapped(read, place):
+    """Leave out the folders and zips that contain a whole class, not the files of one student."""
+    while True:
+        inside = {}  # name of the outermost folder -> files in it
+        for parts, _ in read:
+            inside.setdefault(parts[0], []).append(parts[1:])
+        around = {e for e, files in inside.items() if _is_class(e, files, len(inside) == 1, place)}
+        if not around:
+            return read
+        read = [(parts[1:] if parts[0] in around else parts, content) for parts, content in read]
+
+
+def _is_class(entry, files, alone, place):
+    """Return whether a folder contains the submissions of several students.
+
+    Names that Moodle and Canvas give to submissions decide. Other names count only if there is
+    nothing else (`alone`): then a class is a folder with the name of its zip, or one that has
+    several folders with notebooks.
+    """
+    if not all(files) or _is_export(entry):
+        return False
+    if any(MOODLE.match(p) or MOODLE_FILE.match(p) for parts in files for p in parts):
+        return True
+    if not alone:
+        return False
+    if place.suffix.lower() == ".zip" and entry == place.stem:
+        return True
+    names = {parts[0] for parts in files}
+    folders = {parts[0] for parts in files if len(parts) > 1 and _ending(parts[-1])}
+    return len(folders) > 1 or (len(names) > 1 and all(map(_is_export, names)))
+
+
+def _is_export(name):
+    """Return whether Moodle or Canvas gave this name to a submission."""
+    return any(pattern.match(name) for pattern in (MOODLE, MOODLE_FILE, CANVAS))
 
 
 def _of_one(entry, inside):
@@ -183,11 +223,14 @@ def _files(place, before=(), depth=0):
 def _zipped(place, before, depth):
     try:
         archive = place if isinstance(place, zipfile.ZipFile) else zipfile.ZipFile(place)
+        names = set(archive.namelist())
         for entry in archive.infolist():
             parts = tuple(part for part in entry.filename.split("/") if part not in ("", ".", ".."))
             if not parts or any(map(_ignored, parts)):
                 continue
             if entry.is_dir():
+                if not any(n.startswith(entry.filename) for n in names - {entry.filename}):
+                    yield (*before, *parts), None
                 continue
             content = archive.read(entry) if entry.file_size <= LARGEST else b""
             if _is_zip(parts[-1]) and depth < DEEPEST:

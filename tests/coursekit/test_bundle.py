@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 
 import pytest
 
 from coursekit import bundle, cli
+from coursekit.build import text
 from coursekit.grade.plan import plan_of
 from tests import ROOT
 from tests.coursekit.handed_in import Class, notebook, solved
@@ -107,6 +109,20 @@ def _as_json(text):
 def test_slides_for_students_have_no_notes(made):
     page = (made[0] / "slides" / "04_self_attention.html").read_text(encoding="utf-8")
     assert 'class="slide' in page and '<aside class="notes' not in page
+
+
+def test_the_wheel_has_the_lectures_without_their_notes(made):
+    """A student's own `tinyattn slides` shows the pages of the lecturer, and no notes."""
+    shipped = made[1] / "tinyattn" / "course" / "shipped"
+    for document in project.lectures(ROOT):
+        own = text.read_source(document).cells
+        theirs = text.read_source(replace(document, root=shipped)).cells
+        assert sum(bool(text.notes_of(cell)) for cell in own) > 10
+        for cell in own:
+            cell.metadata.pop("notes", None)
+        assert own == theirs
+        notebook = json.loads(replace(document, root=shipped).notebook.read_text(encoding="utf-8"))
+        assert not any("notes" in cell["metadata"] for cell in notebook["cells"])
 
 
 def test_packed_checks_judge_as_the_readable_ones(made, tmp_path):

@@ -110,6 +110,42 @@ def test_every_hand_in_has_a_row_as_canvas_packs_them(tmp_path):
     assert found["lovelaceada"].identifier == "11"
 
 
+def exported(*names):
+    text = make.notebook([("a", "code", "x = 1")])
+    files = {f"{name}_{i}_assignsubmission_file_/hw04.ipynb": text for i, name in enumerate(names)}
+    return files | {"Zoë_99_assignsubmission_file_/only.pdf": b"%PDF"}
+
+
+@pytest.mark.parametrize("place", ["class", "class.zip"])
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"Course-HW04.zip": zipped(exported("Ada", "Béla"))},
+        {f"downloads/Course-HW04/{name}": text for name, text in exported("Ada", "Béla").items()},
+        {"monday.zip": zipped(exported("Ada")), "tuesday.zip": zipped(exported("Béla"))},
+        {"hw04/Ada/x.ipynb": "{}", "hw04/Béla/x.ipynb": "{}", "hw04/Zoë/only.pdf": b"%PDF"},
+    ],
+    ids=["a zip in it", "folders around", "two groups", "a folder around"],
+)
+def test_what_is_around_a_class_is_not_a_student(tmp_path, files, place):
+    """The exported zip is put into a folder, or its folder is packed again."""
+    (tmp_path / "class.zip").write_bytes(zipped(files))
+    with zipfile.ZipFile(tmp_path / "class.zip") as archive:
+        archive.extractall(tmp_path / "class")
+    students = {s.student.partition(" (")[0] for s in handed_in.submissions(tmp_path / place)}
+    assert students == {"Ada", "Béla", "Zoë"}
+
+
+def test_a_packed_folder_of_files_is_a_class_and_a_students_folder_is_not(tmp_path):
+    text, class_zip = make.notebook([]), tmp_path / "handed_in.zip"
+    class_zip.write_bytes(zipped({"handed_in/Ada.ipynb": text, "handed_in/Béla.txt": "x = 1"}))
+    assert [s.student for s in handed_in.submissions(class_zip)] == ["Ada", "Béla.txt"]
+    class_zip.write_bytes(zipped({"Ada/hw04.ipynb": text, "Ada/figure.png": b"x"}))
+    assert [s.student for s in handed_in.submissions(class_zip)] == ["Ada"]
+    class_zip.write_bytes(zipped({"Ada/": b"", "Ada/hw04.ipynb": text, "Béla/": b""}))
+    assert [s.student for s in handed_in.submissions(class_zip)] == ["Ada", "Béla"]
+
+
 def test_a_notebook_of_format_3_and_one_that_is_nested_as_no_program_is(plan):
     old = {"worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1"]}]}]}
     assert handed_in._read("x", json.dumps(old).encode()).cells == [("", "code", "x = 1")]
