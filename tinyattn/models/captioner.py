@@ -270,7 +270,7 @@ class Attend(nn.Module):
         self.score, self.weights = score, weights or Softmax()
 
     def keys(self, z):
-        """Return the part of the score that does not depend on the state, or None if there is none.
+        """Return the part of the score that does not depend on the state, or None without `keys`.
 
         Args:
             z   features of the regions [B, R, D]
@@ -321,11 +321,11 @@ class _Captioner(nn.Module):
     def forward(self, images, tokens):
         """Predict the word that follows each word of the true captions (teacher forcing).
 
-        The input of the decoder is the true previous word instead of its prediction.
+        The input of the decoder is the true previous word instead of the predicted one.
 
         Args:
             images   [B, height, width, channels]
-            tokens   true captions [B, T], with START first
+            tokens   token ids of the true captions [B, T], with START first
 
         Returns:
             (logits [B, T, V], attention weights [B, T, R] or None)
@@ -358,8 +358,10 @@ class _Captioner(nn.Module):
     def loss(self, images, tokens, pad=0, penalty=0.0):
         """Return the mean cross-entropy over the N words of all captions, -1/N Σ log p(word).
 
-        The penalty adds λ/(B R) Σ_bj (1 - Σ_t a_btj)² (doubly stochastic attention), which is small
-        if every region receives a total weight of about 1 during a caption.
+        The penalty, with the weights a_btj of image b, word t and region j, adds λ/(B R) Σ_bj (1 -
+        Σ_t a_btj)²
+        (doubly stochastic attention). It is small if every region receives a total weight of about
+        1 during a caption.
 
         Args:
             images    [B, height, width, channels]
@@ -371,8 +373,8 @@ class _Captioner(nn.Module):
             the loss, a Tensor of shape ()
 
         Raises:
-            ValueError: tokens is not [B, T + 1] with at least one word, or a captioner without
-                attention is given a penalty
+            ValueError: tokens is not [B, T + 1] with at least one word, the numbers of images and
+                captions differ, or a captioner without attention is given a penalty
 
         Source: Xu et al. 2015, eq. 14.
         """
@@ -404,10 +406,11 @@ class _Captioner(nn.Module):
             stop             token id that ends a caption
             beams            number of partial captions that are kept, where 1 means greedy decoding
             max_len          largest number of tokens of a caption
-            length_penalty   exponent that favours long captions, as in `decoding.beam_search`
+            length_penalty   exponent of the length by which log probabilities are divided, as in
+                             `decoding.beam_search`. Larger values favour longer captions
 
         Returns:
-            a list of B `Caption`
+            a list of `Caption`, one for each image
         """
         with no_grad(), eval_mode(self):
             memory, state = self.start(images)
@@ -448,7 +451,8 @@ class Captioner(_Captioner):
         e_tj = score(h_{t-1}, z_j),   a_t = softmax(e_t),   c_t = Σ_j a_tj z_j
         h_t = LSTM([E[w_{t-1}], c_t], h_{t-1}),   logits = head([h_t, c_t])
 
-    The first state is tanh of a linear layer on the mean region. In the paper, y denotes words and
+    E[w] is the vector of word w, and z_j are the features of region j. The initial h and c of the
+    LSTM are tanh of two linear layers on the mean region. In the paper, y denotes words and
     i denotes regions.
 
     Args:

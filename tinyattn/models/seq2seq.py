@@ -23,9 +23,9 @@ class Seq2Seq(nn.Module):
 
         memory = encoder(√d E[src] + p),   h = decoder(√d E[tgt] + p, memory),   logits = h Eᵀ
 
-    Source, target and head share one embedding E and thus one vocabulary. The position vectors p
-    are sinusoidal. In training, the input of the decoder is the true target shifted by one position
-    (teacher forcing), as in `loss`.
+    d is d_model. Source, target and head share one embedding E and thus one vocabulary. The
+    position vectors p are sinusoidal. In training, the input of the decoder is the true target
+    shifted by one position (teacher forcing), as in `loss`.
 
     Args:
         vocab_size        number of tokens V
@@ -81,7 +81,8 @@ class Seq2Seq(nn.Module):
     def forward(self, src, tgt):
         """Return the logits [B, T, V] of the next target token.
 
-        Token t of tgt attends to the tokens of tgt up to t, and to all tokens of src.
+        Token t of tgt attends to the tokens of tgt up to t, and to all tokens of src except
+        padding.
 
         Args:
             src   source tokens [B, S]
@@ -100,7 +101,9 @@ class Seq2Seq(nn.Module):
         return self.positions(self.embedding(ids) * self.scale, positions)
 
     def encode(self, src):
-        """Return (memory [B, S, d_model], mask [B, 1, S] of the tokens that may be attended to).
+        """Encode the source, and return (memory [B, S, d_model], mask [B, 1, S]).
+
+        The mask is False for padding, which no token attends to.
 
         Args:
             src   source tokens [B, S]
@@ -120,7 +123,8 @@ class Seq2Seq(nn.Module):
         Args:
             src               source tokens [B, S]
             tgt               target tokens [B, T]: start token, sentence, stop token, padding
-            label_smoothing   as in `F.cross_entropy`
+            label_smoothing   ε in [0, 1]. The true token gets the probability 1 - ε, and ε is
+                              spread uniformly over all tokens
         """
         tgt = np.asarray(to_array(tgt))
         logits, targets = self(src, tgt[:, :-1]), tgt[:, 1:]  # [B, T-1, V]
@@ -147,11 +151,13 @@ class Seq2Seq(nn.Module):
             max_len          largest number of tokens of the answer
             beams            number of partial sentences that are kept, where 1 means greedy
                              decoding
-            length_penalty   as in `beam_search`
-            tokenizer        tokenizer that turns texts into ids and back, or None
+            length_penalty   as in `decoding.beam_search`
+            tokenizer        tokenizer that turns texts into ids and back. If None, src consists of
+                             ids
 
         Raises:
-            ValueError: the tokenizer does not know a word
+            TypeError: a text is given without a tokenizer, or start or stop is missing
+            ValueError: the tokenizer does not know a word, or src has the wrong shape
         """
         if tokenizer is not None:
             start = tokenizer.ids["[CLS]"] if start is None else start
@@ -169,7 +175,7 @@ class Seq2Seq(nn.Module):
         return found[0] if is_one else found
 
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
-        """Return all answers of the beam search, a list of `Hypothesis` for each row of src.
+        """Return all answers of a beam search, for each row of src a list of `Hypothesis`.
 
         Args:
             src              source tokens [B, S]
@@ -177,14 +183,14 @@ class Seq2Seq(nn.Module):
             stop             token that ends a target
             max_len          largest number of tokens of an answer
             beams            number of partial sentences that are kept
-            length_penalty   as in `beam_search`
+            length_penalty   as in `decoding.beam_search`
         """
         src = np.asarray(to_array(src))
         step, state = self.reader(src)
         return beam_search(step, state, [start] * len(src), stop, beams, max_len, length_penalty)
 
     def reader(self, src):
-        """Encode `src`, and return (step, state) for `models.decoding`."""
+        """Encode `src` [B, S], and return the (step, state) that `decoding.beam_search` needs."""
         with no_grad():
             memory, keep = self.encode(src)
 
@@ -197,11 +203,14 @@ class Seq2Seq(nn.Module):
         return step, (memory.data, keep, self.transformer.decoder.empty_cache())
 
     def attention_maps(self, src, tgt):
-        """Return the attention of the decoder to the source, an array [B, H, T, S] for each layer.
+        """Return the weights with which the decoder attends to the source, in each layer.
 
         Args:
             src   source tokens [B, S]
             tgt   target tokens [B, T]
+
+        Returns:
+            a list of arrays [B, H, T, S], one for each layer
         """
         with eval_mode(self), no_grad():
             memory, keep = self.encode(src)
