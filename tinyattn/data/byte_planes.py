@@ -15,5 +15,10 @@ def bytes_apart(x):
 
 
 def bytes_together(planes, dtype):
-    """Return the numbers [n] whose bytes are given as [k, n], the inverse of `bytes_apart`."""
+    """Return the numbers [n] whose bytes are given as [k, n], the inverse of `bytes_apart`.
+
+    Args:
+        planes   bytes [k, n]
+        dtype    dtype of the numbers, with k bytes each
+    """
     return np.ascontiguousarray(planes.T).view(dtype)[:, 0]

@@ -46,7 +46,10 @@ class Scenes:
         """Return the captions, which name the emoji from left to right, as in "taxi and red apple".
 
         Args:
-            names   the caption of each emoji
+            names   the caption of each emoji, the second result of `emoji`
+
+        Returns:
+            a list of N texts
         """
         return [" and ".join(names[i] for i in pair if i >= 0) for pair in self.which]
 
@@ -55,7 +58,8 @@ def scenes(pictures, which, rng=None):
     """Generate images of one or two complete emoji side by side at random positions.
 
     Args:
-        pictures   images to choose from [M, 24, 24, 3]
+        pictures   images of emoji to choose from [M, 24, 24, 3], such as the first result of
+                   `emoji`
         which      indices [N, 2] int of the emoji from left to right, -1 if there is no second
                    emoji
         rng        seed or numpy.random.Generator
@@ -75,8 +79,8 @@ def scenes(pictures, which, rng=None):
         )
     if which.size and (which[:, 0].min() < 0 or which.min() < -1 or which.max() >= len(pictures)):
         raise ValueError(
-            f"scenes: which must hold indices from 0 to {len(pictures) - 1} into pictures, or -1 "
-            f"for an image without a second emoji, got {which.min()} to {which.max()}"
+            f"scenes: which must contain indices from 0 to {len(pictures) - 1}, or -1 for an "
+            f"image without a second emoji, got {which.min()} to {which.max()}"
         )
     two = which[:, 1] >= 0
     first = rng.integers(0, WIDTH - SIZE * (1 + two) + 1)

@@ -66,7 +66,10 @@ def words(tokens):
 
 
 def masks():
-    """Return the pixels of the shapes [4, CELL, CELL] bool, with an empty last row and column."""
+    """Return the pixels of the four SHAPES in a cell, [4, CELL, CELL] bool.
+
+    The last row and column are empty, so shapes in neighbouring cells do not touch.
+    """
     y, x = np.mgrid[:CELL, :CELL] - 2  # -2 to 3
     inside = np.maximum(abs(y), abs(x)) < 3
     inside[-1], inside[:, -1] = False, False
@@ -91,7 +94,7 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
         `Grids`
 
     Raises:
-        ValueError: objects is empty or contains a number outside 1 to 9
+        ValueError: objects is empty, or contains a number below 1 or above 9
     """
     rng = generator(rng)
     objects = np.asarray(objects)

@@ -71,7 +71,7 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
     Args:
         n         number of events
         rng       seed or numpy.random.Generator
-        objects   (smallest, largest) number of showers
+        objects   (smallest, largest) number of showers in an event
         noise     standard deviation of the noise in each cell in GeV, up to 1. A cell is a hit if
                   its energy exceeds three standard deviations
         spread    showers enter at |x|, |y| < spread, in cm. With 3 to 5, they overlap
@@ -82,6 +82,9 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
 
     Returns:
         `Showers`
+
+    Raises:
+        ValueError: an argument is out of range, or cells are not [cells, 6]
 
     Source: slides K46, K59.
     """
@@ -128,7 +131,7 @@ def select(showers, events):
 
     Args:
         showers   `Showers`
-        events    indices of the events
+        events    indices of the events [n], which may be omitted, repeated or reordered
     """
     events = np.atleast_1d(np.asarray(events))
     # index of the first hit of each event
@@ -253,6 +256,9 @@ def irregular_cells(rng=None, density=1.0):
     Args:
         rng       seed or numpy.random.Generator
         density   relative number of cells. 2 doubles the number of cells and halves their area
+
+    Raises:
+        ValueError: a layer would have fewer than 4 cells
     """
     fewest = round(density * min(CELLS_IN_LAYER)) if np.isfinite(density) else 0
     if fewest < 4:  # the width of a cell is computed from three others

@@ -47,6 +47,9 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
         rng        seed or numpy.random.Generator
         kinds      kinds of phrases to choose from, a selection of "date", "number" and "time"
 
+    Returns:
+        a list of n pairs (English, translation), all different
+
     Raises:
         ValueError: the language or a kind is unknown, or n is out of range
     """
@@ -71,8 +74,9 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
 
 
 def software(language="de"):
-    """Load all messages of Django up to 80 characters, [(English, translation)], sorted by English.
+    """Load the messages of Django with up to 80 characters, as a list of (English, translation).
 
+    The list is sorted by the English messages.
     Words like %(name)s are placeholders, which stay unchanged in a translation.
 
     Args:
@@ -114,7 +118,7 @@ TENS = range(20, 100, 10)
 
 
 def from_pairs(pairs, tokenizer=None):
-    """Turn your own pairs of texts into arrays: (source [n, S], target [n, T], tokenizer).
+    """Turn your own pairs of texts into arrays of token ids, and return them with a tokenizer.
 
         source, target, tokenizer = from_pairs([("a cat", "eine Katze"), ("a dog", "ein Hund")])
         model = models.Seq2Seq(len(tokenizer), 64, 4, 2)
@@ -125,8 +129,11 @@ def from_pairs(pairs, tokenizer=None):
 
     Args:
         pairs       [(text, translation)]
-        tokenizer   a `WordPiece`. If None, a new one is created from all words and signs of both
+        tokenizer   a `WordPiece`. If None, a new one is created from all words and marks of both
                     sides
+
+    Returns:
+        (source [n, S], target [n, T], tokenizer), where the token ids are padded to the longest
 
     Raises:
         ValueError: an entry is not a pair of texts with words, or the given tokenizer does not know
@@ -160,7 +167,7 @@ def _has_words(text):
 
 
 def _words(language):
-    """Return all different words and signs in the phrases of a language, sorted."""
+    """Return all different words and punctuation marks in the phrases of a language, sorted."""
     cardinals = _lines(language, "cardinals")
     # all other numbers are composed of these
     lines = [_ARTICLE[language], *cardinals[:200], *cardinals[200::100]]
@@ -216,7 +223,7 @@ def _time(language, rng):
 
 def _check(language):
     if language not in STEMS:
-        raise ValueError(f"language must be {' or '.join(STEMS)}, got {language!r}")
+        raise ValueError(f"translation: language must be {' or '.join(STEMS)}, got {language!r}")
 
 
 @cache
