@@ -141,9 +141,9 @@ def test_ids_that_are_no_tokens():
             tokenizer.decode([len(tokenizer)])
         with pytest.raises(ValueError, match="expected token ids from 0 to"):
             tokenizer.decode([-1])
-        with pytest.raises(ValueError, match=r"expected integers \[T\]"):
+        with pytest.raises(ValueError, match=r"which are integers \[T\]"):
             tokenizer.decode([[0]])
-        with pytest.raises(ValueError, match=r"expected integers \[T\]"):
+        with pytest.raises(ValueError, match=r"which are integers \[T\]"):
             tokenizer.decode([0.5])
 
 

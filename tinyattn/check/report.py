@@ -30,7 +30,7 @@ class Report:
         return self.text
 
     def expect(self):
-        """Return the report, or raise AssertionError with the text if the check failed."""
+        """Return the report, or raise AssertionError with its text if the check failed."""
         if not self.passed:
             raise AssertionError("\n" + self.text)
         return self

@@ -189,7 +189,7 @@ def _prompts(ids):
             )
         if p.ndim != 1 or p.dtype.kind not in "iu":
             raise ValueError(
-                "generate: a prompt must be integers [T], got "
+                "generate: a prompt must be token ids, which are integers [T], got "
                 f"{p.dtype} {p.shape}. Pass one prompt, prompts [B, T] or a list of prompts"
             )
     return prompts
