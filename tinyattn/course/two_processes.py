@@ -72,10 +72,10 @@ def trained(comm=None, average=average_gradients):
 
     Args:
         comm      communicator of mpi4py, or `Threads`. If None, a single process uses whole batches
-        average   function that combines the gradients of several processes
+        average   function (model, comm) that combines the gradients of several processes
 
     Raises:
-        ValueError: the batch cannot be divided into parts of equal size
+        ValueError: the batch of 8 texts cannot be divided equally among the processes
     """
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     if BATCH % size:
