@@ -148,12 +148,12 @@ ENTRIES = {
     ("changed", "message"),
     [
         ({"general.architecture": 3}, "general.architecture is 3, expected a string"),
-        ({"llama.attention.head_count": None}, "head_count is None, expected a whole number"),
+        ({"llama.attention.head_count": None}, "head_count is missing, expected a whole number"),
         ({"llama.attention.head_count": 0}, "head_count is 0, expected a whole number >= 1"),
         ({"llama.attention.head_count_kv": "1"}, "head_count_kv is '1', expected a whole number"),
         ({"llama.context_length": 1.5}, "context_length is 1.5, expected a whole number"),
         ({"llama.attention.layer_norm_rms_epsilon": "x"}, "epsilon is 'x', expected a number"),
-        ({}, "the tensors of .* do not fit such a model"),
+        ({}, "the tensors of .* do not fit a Llama"),
     ],
 )
 def test_a_model_names_the_file_and_the_entry(tmp_path, changed, message):

@@ -266,7 +266,10 @@ def _other(x, rng):
         return x + rng.normal(size=x.shape) * max(float(x.std()), 1.0)
     values = np.unique(x)
     if len(values) < 2:
-        raise ValueError("check: integer tokens must have at least two different values")
+        raise ValueError(
+            "check: x must contain at least two different tokens, because tokens are replaced by "
+            f"other ones, got only {values.tolist()}. Pass real numbers, or other tokens"
+        )
     place = np.searchsorted(values, x)
     return values[(place + rng.integers(1, len(values), size=x.shape)) % len(values)]
 

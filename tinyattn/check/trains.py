@@ -134,7 +134,8 @@ def _without_dropout(module):
 def _usual_loss(module, *batch):
     if len(batch) < 2:
         raise ValueError(
-            "trains: expected batch = (x, target). Pass loss= if the module needs no target"
+            f"trains: expected batch = (x, target), got a batch of length {len(batch)}. Pass loss= "
+            "if the module needs no target"
         )
     *inputs, target = batch
     y, target = module(*inputs), np.asarray(to_array(target))

@@ -18,7 +18,8 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
         batch_size   number of examples in a batch. The last batch is shorter if batch_size does not
                      divide N
         shuffle      False: the examples stay in their order
-        rng          seed or numpy.random.Generator, which gives a new order in each epoch
+        rng          seed or numpy.random.Generator, or None for the default generator. Each epoch has
+                     a new order
         drop_last    True: a shorter last batch is omitted
 
     Returns:
@@ -79,7 +80,8 @@ def split(*arrays, held_out=0.2, rng=None):
         arrays     arrays with the examples on the first axis [N, ...]
         held_out   fraction (a float, such as 0.2) or number (an integer, such as 360) of the
                    examples to hold out
-        rng        seed or numpy.random.Generator. The same seed holds out the same examples
+        rng        seed or numpy.random.Generator, or None for the default generator. The same seed
+                   holds out the same examples
 
     Returns:
         (train, test), two tuples with one array for each given one. Matching examples stay together

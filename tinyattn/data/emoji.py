@@ -28,7 +28,7 @@ class Scenes:
     """Images of one or two emoji, where the first axis of all arrays is the image.
 
     Attributes:
-        images   [N, 24, 52, 3] float32 in 0..1
+        images   RGB images with values from 0 to 1 [N, 24, 52, 3] float32
         which    [N, 2] int64: indices of the emoji from left to right, -1 if there is no second
                  emoji
         left     [N, 2] int64: column of pixels where each emoji begins, -1 if there is no second
@@ -62,7 +62,7 @@ def scenes(pictures, which, rng=None):
                    `emoji`
         which      indices [N, 2] int of the emoji from left to right, -1 if there is no second
                    emoji
-        rng        seed or numpy.random.Generator
+        rng        seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         `Scenes`

@@ -11,7 +11,7 @@ def moons(n=400, noise=0.1, rng=None):
     Args:
         n       number of points
         noise   standard deviation of the noise added to both coordinates
-        rng     seed or numpy.random.Generator
+        rng     seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (x, y), the points [n, 2] float32 and their classes 0 and 1 [n] int64
@@ -38,7 +38,7 @@ def spirals(n=400, classes=3, noise=0.15, rng=None):
         n         number of points
         classes   number of arms
         noise     standard deviation of the noise added to the angle, in radians
-        rng       seed or numpy.random.Generator
+        rng       seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (x, y), the points [n, 2] float32 and their classes 0 to classes - 1 [n] int64
@@ -61,7 +61,7 @@ def sine(n=200, noise=0.1, rng=None):
     Args:
         n       number of points
         noise   standard deviation of the noise
-        rng     seed or numpy.random.Generator
+        rng     seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (x, y), both [n, 1] float32, where x is ascending

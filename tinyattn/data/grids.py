@@ -30,7 +30,7 @@ class Grids:
     """Generated images with captions, where the first axis of all arrays is the image.
 
     Attributes:
-        images    [N, 18, 18, 3] float32 in 0..1
+        images    RGB images with values from 0 to 1 [N, 18, 18, 3] float32
         tokens    [N, T + 1] int64: START, the caption, END, then PAD
         cells     [N, T] int64: the cell 0..8 that each of tokens[:, 1:] refers to, -1 for END and
                   PAD
@@ -88,7 +88,8 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
         n          number of images
         objects    numbers of objects to choose from, each 1 to 9
         repeated   True: all objects of an image have the same shape
-        rng        seed or numpy.random.Generator. The same seed gives the same images
+        rng        seed or numpy.random.Generator, or None for the default generator. The same seed
+                   gives the same images
 
     Returns:
         `Grids`

@@ -69,7 +69,7 @@ def quark_directions():
     stored only for the 799 top jets that were simulated first. The other rows are nan.
 
     Returns:
-        [4000, 3, 2] float32
+        directions of the three quarks of each jet [4000, 3, 2] float32
     """
     quarks = np.full((HARD_TEST, 3, 2), np.nan, np.float32)
     with np.load(HARD_FILE) as stored:

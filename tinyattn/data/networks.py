@@ -63,7 +63,7 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
         sizes     number of nodes in each group
         inside    probability of a tie between two nodes of the same group
         between   probability of a tie between two nodes of different groups
-        rng       seed or numpy.random.Generator
+        rng       seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (graph, group), where group [N] int is the index of each node's group
@@ -98,7 +98,7 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
         told         number of neighbours that have the class of the node and know it
         classes      number of classes
         noise        standard deviation of the noise added to the features, except the flag
-        rng          seed or numpy.random.Generator
+        rng          seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (graph, y, asked). graph.x [N, classes + 1] float32 contains the known or random class as a

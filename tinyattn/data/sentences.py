@@ -53,7 +53,7 @@ def agreement(n, distance, before=2, rng=None):
         n          number of sentences
         distance   number of words from the subject to its verb, or one number for each sentence [n]
         before     largest number of fillers before the subject
-        rng        seed or numpy.random.Generator
+        rng        seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         `Agreement`
@@ -98,16 +98,16 @@ def nested(n, depth, before=2, rng=None):
 
     Every subject is singular or plural independently of the others. The verbs of the clauses are in
     the past tense, which is the same in singular and plural. The hidden verb is 4 · depth + 1 words
-    after the first subject. Only this subject determines its number, so counting plurals does not
-    help. Each sentence begins with up to `before` fillers, followed by `the` and the first subject.
-    All sentences are padded to the length before + 4 · depth + 3. With depth 0, a sentence has the
-    form "the dog <verb>".
+    after the first subject. Only this subject determines whether it is singular or plural, so
+    counting plurals does not help. Each sentence begins with up to `before` fillers, followed by
+    `the` and the first subject. All sentences are padded to the length before + 4 · depth + 3. With
+    depth 0, a sentence has the form "the dog <verb>".
 
     Args:
         n        number of sentences
         depth    number of nested clauses
         before   largest number of fillers before the first subject
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         `Agreement`

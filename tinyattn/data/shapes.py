@@ -51,7 +51,7 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
                   points on a part is proportional to the square root of its area, so that thin legs
                   do not vanish
         noise     standard deviation of the noise added to the coordinates of the points
-        rng       seed or numpy.random.Generator
+        rng       seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         `Shapes`
@@ -89,7 +89,7 @@ def rotation(rng=None):
     """Return a random rotation [3, 3], uniform over all rotations.
 
     Args:
-        rng   seed or numpy.random.Generator
+        rng   seed or numpy.random.Generator, or None for the default generator
     """
     q, r = np.linalg.qr(generator(rng).normal(size=(3, 3)))
     q = q * np.sign(np.diag(r))

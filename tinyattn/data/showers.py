@@ -70,7 +70,7 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
 
     Args:
         n         number of events
-        rng       seed or numpy.random.Generator
+        rng       seed or numpy.random.Generator, or None for the default generator
         objects   (smallest, largest) number of showers in an event
         noise     standard deviation of the noise in each cell in GeV, up to 1. A cell is a hit if
                   its energy exceeds three standard deviations
@@ -254,7 +254,7 @@ def irregular_cells(rng=None, density=1.0):
     from its centre to the three nearest centres of other cells.
 
     Args:
-        rng       seed or numpy.random.Generator
+        rng       seed or numpy.random.Generator, or None for the default generator
         density   relative number of cells. 2 doubles the number of cells and halves their area
 
     Raises:
@@ -262,7 +262,9 @@ def irregular_cells(rng=None, density=1.0):
     """
     fewest = round(density * min(CELLS_IN_LAYER)) if np.isfinite(density) else 0
     if fewest < 4:  # the width of a cell is computed from three others
-        raise ValueError(f"irregular_cells: expected density >= 0.1, got density={density}")
+        raise ValueError(
+            f"irregular_cells: expected a finite density >= 0.06, got density={density}"
+        )
     rng = generator(rng)
     layers, front = [], 0.0
     for i, (usual, thickness) in enumerate(zip(CELLS_IN_LAYER, LAYERS, strict=True)):

@@ -92,8 +92,8 @@ class Windows:
         self.count = (len(ids) - 1) // (batch_size * length)  # the last target needs one id more
         if self.count < 1:
             raise ValueError(
-                f"windows: {batch_size} windows of {length} need {batch_size * length + 1} ids, "
-                f"got {len(ids)}. Reduce batch_size or length"
+                f"windows: batch_size={batch_size} and length={length} need at least "
+                f"{batch_size * length + 1} ids, got {len(ids)}. Reduce batch_size or length"
             )
         used = batch_size * self.count * self.length
         self.x = ids[:used].reshape(batch_size, -1)  # [B, windows · T]

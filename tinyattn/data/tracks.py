@@ -48,7 +48,7 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
 
     Args:
         n         number of events
-        rng       seed or numpy.random.Generator
+        rng       seed or numpy.random.Generator, or None for the default generator
         objects   (smallest, largest) number of particles in an event
         noise     (smallest, largest) number of noise hits in an event. If a wire has several hits,
                   only the one with the smallest drift distance is kept
@@ -59,7 +59,8 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
         `Tracks`
 
     Raises:
-        ValueError: an argument is out of range, or so many particles do not fit with this `apart`
+        ValueError: an argument is out of range, or the particles do not fit on a circle with this
+            `apart`
 
     Source: slide K60.
     """

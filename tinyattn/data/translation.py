@@ -44,7 +44,7 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
     Args:
         n          number of phrases
         language   "de" or "fr"
-        rng        seed or numpy.random.Generator
+        rng        seed or numpy.random.Generator, or None for the default generator
         kinds      kinds of phrases to choose from, a selection of "date", "number" and "time"
 
     Returns:
@@ -128,8 +128,9 @@ def from_pairs(pairs, tokenizer=None):
     A sentence begins with [CLS] and ends with [SEP]. Padding is [PAD] with the index 0.
 
     Args:
-        pairs       [(text, translation)]
-        tokenizer   a `WordPiece`. If None, a new one is created from all words and marks of both
+        pairs       list of pairs (text, translation)
+        tokenizer   a `WordPiece`. If None, a new one is created from all words and punctuation
+                    marks of both
                     sides
 
     Returns:

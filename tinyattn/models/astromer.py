@@ -32,7 +32,7 @@ def time_encoding(times, d, shortest, longest):
         longest    longest period
 
     Returns:
-        [..., d]
+        the encoding p [..., d]
     """
     periods = np.geomspace(shortest, longest, d // 2)
     angle = times[..., None] * (2 * np.pi / periods)  # [..., d/2]
@@ -62,7 +62,8 @@ class Astromer(nn.Module):
         dim_feedforward   number of hidden features of the feed-forward networks
         dropout           probability with which a number becomes 0 in training
         periods           (shortest, longest) period of the encoding, in days
-        rng               seed or numpy.random.Generator for the initial values
+        rng               seed or numpy.random.Generator for the initial values, or None for the
+                          default generator
     """
 
     def __init__(
@@ -151,7 +152,7 @@ def mean_of(x, mask):
         mask   bool [B, T], True for chosen numbers
 
     Returns:
-        [B, 1]
+        the means [B, 1]
     """
     total = np.sum(np.where(mask, x, 0), axis=1, keepdims=True)
     return total / np.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)
@@ -194,7 +195,8 @@ class MaskedMagnitudes(nn.Module):
 
     Args:
         astromer   the body, an `Astromer`
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
     """
 
     def __init__(self, astromer, rng=None):
@@ -222,7 +224,8 @@ class StarClassifier(nn.Module):
         astromer      the body, an `Astromer`
         num_classes   number of classes
         hidden        number of hidden features of the head, an MLP with one hidden layer
-        rng           seed or numpy.random.Generator for the initial values
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
     """
 
     def __init__(self, astromer, num_classes, hidden=64, rng=None):
@@ -268,7 +271,7 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
         keep         bool [B, T], True for observations, False for padding. If None, all are
                      observations
         share        fraction of the observations that the model must predict
-        rng          seed or numpy.random.Generator
+        rng          seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         a `Hidden` with the arrays magnitudes, visible and asked, each [B, T]

@@ -39,7 +39,8 @@ class BERT(nn.Module):
                           d_model
         dropout           probability with which a number becomes 0 in training
         layer_norm_eps    ε of the norms
-        rng               seed or numpy.random.Generator for the initial values
+        rng               seed or numpy.random.Generator for the initial values, or None for the
+                          default generator
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class BERT(nn.Module):
         """Return a vector for each token, [B, T, d_model].
 
         Args:
-            ids     tokens [B, T], integers
+            ids     token ids [B, T]
             types   type of each token [B, T]. If None, all types are 0
             keep    bool [B, T], True for tokens, False for padding. If None, all are tokens
 
@@ -102,7 +103,7 @@ class BERT(nn.Module):
         """Return the input of the first layer, [B, T, d_model].
 
         Args:
-            ids     tokens [B, T]
+            ids     token ids [B, T]
             types   type of each token [B, T]. If None, all types are 0
         """
         ids = np.asarray(to_array(ids))
@@ -128,7 +129,7 @@ class BERT(nn.Module):
         Because of the scaling, x @ y.T contains the cosine similarities of two results x and y.
 
         Args:
-            ids        tokens [B, T]
+            ids        token ids [B, T]
             keep       bool [B, T], True for tokens, False for padding. If None, all are tokens
             compiled   True: run the model that `inference.compile` returns, which is faster, or the
                        modules if it cannot compile them. False: run the modules
@@ -214,7 +215,8 @@ class MaskedWords(nn.Module):
 
     Args:
         bert   the body, a `BERT`
-        rng    seed or numpy.random.Generator for the initial values
+        rng    seed or numpy.random.Generator for the initial values, or None for the default
+               generator
     """
 
     def __init__(self, bert, rng=None):
@@ -244,7 +246,8 @@ class Classifier(nn.Module):
         bert          the body, a `BERT`
         num_classes   number of classes
         dropout       probability with which a feature becomes 0 in training
-        rng           seed or numpy.random.Generator for the initial values
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
     """
 
     def __init__(self, bert, num_classes, dropout=0.1, rng=None):
@@ -274,12 +277,12 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     `F.cross_entropy` skips.
 
     Args:
-        ids          tokens [B, T]
+        ids          token ids [B, T]
         mask_id      token that replaces the hidden tokens, such as [MASK]
         vocab_size   number V of tokens. Random tokens are drawn from 0 to V - 1
         special      tokens that are never chosen, such as padding
         share        fraction of the tokens that are chosen
-        rng          seed or numpy.random.Generator
+        rng          seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (inputs [B, T], targets [B, T]), both integers

@@ -43,7 +43,8 @@ class Regions(nn.Module):
         channels   number of channels of an image, 3 for RGB
         widths     numbers of channels after each convolution, of which the last is D
         count      number R of regions
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
 
     Source: Xu et al. 2015 (regions of a CNN), slide KB08.
     """
@@ -65,10 +66,10 @@ class Regions(nn.Module):
         """Compute the features of the regions.
 
         Args:
-            images   [B, height, width, channels] with values in 0..1
+            images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
-            z [B, R, D]
+            z [B, R, D], where z_j are the features of region j
 
         Raises:
             ValueError: images has other axes, or the number of regions is not `count`
@@ -93,7 +94,8 @@ class CaptionerCells(nn.Module):
         cell       width and height of a cell in pixels
         size       number D of features of a cell
         count      number R of cells
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
     """
 
     def __init__(self, channels, cell, size, count, rng=None):
@@ -108,10 +110,10 @@ class CaptionerCells(nn.Module):
         """Compute the features of the cells, row by row.
 
         Args:
-            images   [B, height, width, channels] with values in 0..1
+            images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
-            z [B, R, D]
+            z [B, R, D], where z_j are the features of region j
 
         Raises:
             ValueError: images has other axes, its sides are not multiples of `cell`, or the number
@@ -122,7 +124,8 @@ class CaptionerCells(nn.Module):
         s = self.cell
         if height % s or width % s:
             raise ValueError(
-                f"CaptionerCells: {height} by {width} pixels cannot be cut into cells of {s}"
+                f"CaptionerCells: images of {height} by {width} pixels cannot be cut into cells of "
+                f"{s} by {s}. Choose a cell that divides height and width"
             )
         x = np.reshape(1 - x, (b, height // s, s, width // s, s, channels))
         x = np.reshape(np.swapaxes(x, 2, 3), (b, (height // s) * (width // s), s * s * channels))
@@ -156,7 +159,8 @@ class AdditiveScore(nn.Module):
         state      number H of features of the state h
         features   number D of features of a region z_j
         size       width K of the hidden layer
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
 
     Source: Bahdanau et al. 2014, Xu et al. 2015, slide KB10.
     """
@@ -180,12 +184,12 @@ class AdditiveScore(nn.Module):
         """Return the score of every region for the given state.
 
         Args:
-            h      state [B, H]
+            h      state of the LSTM [B, H]
             z      features of the regions [B, R, D]
             keys   `keys(z)` [B, R, K], if already computed. If None, they are computed in this call
 
         Returns:
-            e [B, R]
+            e [B, R], the scores
         """
         keys = self.keys(z) if keys is None else keys
         return self.v(np.tanh(self.from_state(h)[:, None] + keys))[:, :, 0]
@@ -198,7 +202,8 @@ class DotScore(nn.Module):
         state      number H of features of the state h
         features   number D of features of a region z_j
         size       number K of features of query and key
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
 
     Source: Vaswani et al. 2017, slide KB10.
     """
@@ -222,12 +227,12 @@ class DotScore(nn.Module):
         """Return the score of every region for the given state.
 
         Args:
-            h      state [B, H]
+            h      state of the LSTM [B, H]
             z      features of the regions [B, R, D]
             keys   `keys(z)` [B, R, K], if already computed. If None, they are computed in this call
 
         Returns:
-            e [B, R]
+            e [B, R], the scores
         """
         q, k = self.from_state(h), self.keys(z) if keys is None else keys
         return np.einsum("bd,brd->br", q, k) / math.sqrt(self.size)
@@ -298,8 +303,8 @@ class Caption(NamedTuple):
 
     Attributes:
         tokens            token ids [T], including the END token if the caption has one
-        attention         weights [T, R] of the regions before each word, or None for a captioner
-                          without attention
+        attention         attention weights of the regions before each word [T, R], or None for a
+                          captioner without attention
         log_probability   sum of the log probabilities of its tokens
     """
 
@@ -324,7 +329,7 @@ class _Captioner(nn.Module):
         The input of the decoder is the true previous word instead of the predicted one.
 
         Args:
-            images   [B, height, width, channels]
+            images   images with values from 0 to 1 [B, height, width, channels]
             tokens   token ids of the true captions [B, T], with START first
 
         Returns:
@@ -364,7 +369,7 @@ class _Captioner(nn.Module):
         1 during a caption.
 
         Args:
-            images    [B, height, width, channels]
+            images    images with values from 0 to 1 [B, height, width, channels]
             tokens    captions [B, T + 1] from START to END, then `pad`
             pad       token that pads short captions and is excluded from the loss
             penalty   factor λ of the penalty, where 0 means no penalty
@@ -390,7 +395,8 @@ class _Captioner(nn.Module):
         loss = F.cross_entropy(logits[keep], target[keep])
         if penalty and maps is None:
             raise ValueError(
-                "loss: penalty needs attention weights, and this captioner has none. Use penalty=0"
+                f"loss: penalty={penalty} needs attention weights, and this captioner has none. "
+                "Use penalty=0"
             )
         if penalty:
             seen = np.sum(np.where(keep[:, :, None], maps, 0.0), axis=1)  # [B, R]
@@ -401,7 +407,7 @@ class _Captioner(nn.Module):
         """Write a caption for each image, greedily or by beam search.
 
         Args:
-            images           [B, height, width, channels]
+            images           images with values from 0 to 1 [B, height, width, channels]
             start            token id before the first word
             stop             token id that ends a caption
             beams            number of partial captions that are kept, where 1 means greedy decoding
@@ -464,7 +470,8 @@ class Captioner(_Captioner):
                      `Attend(AdditiveScore(...))`. If the module has a method `keys(z)`, the keys
                      are computed once for each image, and the module is called as (h, z, keys) →
                      (c, a)
-        rng          seed or numpy.random.Generator for the initial values
+        rng          seed or numpy.random.Generator for the initial values, or None for the default
+                     generator
 
     Source: Xu et al. 2015, slides KB09, KB10.
     """
@@ -480,7 +487,7 @@ class Captioner(_Captioner):
         """Return the features of the images and the first state of the LSTM.
 
         Args:
-            images   [B, height, width, channels]
+            images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
             (memory, state), where memory is (z [B, R, D],) or (z, keys), and state is (h, c), each
@@ -544,7 +551,8 @@ class FixedCaptioner(_Captioner):
         d_state      number H of features of the LSTM's state
         hidden       width of the hidden layer of f_w. If None, it is R·D, the number of features of
                      all regions, so that only c can be a bottleneck
-        rng          seed or numpy.random.Generator for the initial values
+        rng          seed or numpy.random.Generator for the initial values, or None for the default
+                     generator
 
     Source: Vinyals et al. 2015, slide KB08.
     """
@@ -574,7 +582,7 @@ class FixedCaptioner(_Captioner):
         """Return one context vector for each image, and a state of zeros.
 
         Args:
-            images   [B, height, width, channels]
+            images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
             (c [B, context], state), where state is (h, c) of the LSTM, each [B, d_state]
@@ -596,7 +604,7 @@ class FixedCaptioner(_Captioner):
             state   (h, c) of the LSTM before the first word
 
         Returns:
-            ([h_t, c] [B, T, d_state + context], None)
+            ([h_t, c] [B, T, d_state + context], None), because there are no attention weights
         """
         if describe_override(self.cell) is not None:
             steps = []
@@ -618,7 +626,8 @@ class FixedCaptioner(_Captioner):
             state   (h, c) of the LSTM before the word
 
         Returns:
-            ([h_t, c] [B, d_state + context], new state, None)
+            ([h_t, c] [B, d_state + context], new state, None), because there are no attention
+            weights
         """
         state = self.cell(np.concatenate([word, c], axis=1), state)
         return np.concatenate([state[0], c], axis=1), state, None

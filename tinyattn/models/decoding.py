@@ -105,11 +105,11 @@ def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
     """Draw a random token from `probabilities(...)` for each row of logits.
 
     Args:
-        logits        scores [..., V]
+        logits        scores of the V tokens [..., V]
         temperature   as in `probabilities`
         top_k         as in `probabilities`
         top_p         as in `probabilities`
-        rng           seed or numpy.random.Generator
+        rng           seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         tokens [...], integers from 0 to V - 1
@@ -164,7 +164,7 @@ def decode(
         temperature   as in `probabilities`, where 0 always selects the likeliest token
         top_k         as in `probabilities`
         top_p         as in `probabilities`
-        rng           seed or numpy.random.Generator
+        rng           seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         a list of B integer arrays, each with up to max_len tokens

@@ -46,7 +46,7 @@ def generate(
         top_k            number of the likeliest tokens to draw from. If None, all are possible
         top_p            total probability of the likeliest tokens to draw from. If None, all are
                          possible
-        rng              seed or numpy.random.Generator
+        rng              seed or numpy.random.Generator, or None for the default generator
         cache            True: keep the keys and values of earlier tokens. False: recompute them for
                          each token, with the same result
         stop             token, or several tokens, after which a sequence ends. If None, no sequence

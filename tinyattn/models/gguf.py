@@ -66,7 +66,8 @@ class GGUF(NamedTuple):
         fits = {str: str, float: int | float, int: int}[kind]
         if not isinstance(value, fits) or isinstance(value, bool) or (kind is int and value < 1):
             expected = {str: "a string", float: "a number", int: "a whole number >= 1"}[kind]
-            raise ValueError(f"gguf: {self.path}: {key} is {_short(value)}, expected {expected}")
+            found = "missing" if value is None else _short(value)
+            raise ValueError(f"gguf: {self.path}: {key} is {found}, expected {expected}")
         return value
 
 

@@ -40,7 +40,8 @@ class GPT(nn.Module):
         num_layers   number of layers
         max_len      number of positions, the largest number of tokens that the model can read
         dropout      probability with which a number becomes 0 in training
-        rng          seed or numpy.random.Generator for the initial values
+        rng          seed or numpy.random.Generator for the initial values, or None for the default
+                     generator
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
@@ -64,10 +65,10 @@ class GPT(nn.Module):
         init_weights(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
-        """Return the input of the head, [B, T, d_model].
+        """Return the features of each token, which are the input of the head, [B, T, d_model].
 
         Args:
-            ids     tokens [B, T]. With a cache, pass only the new tokens
+            ids     token ids [B, T]. With a cache, pass only the new ones
             cache   result of `empty_cache`, which contains the keys and values of earlier tokens
                     and is updated. If None, ids are the whole sequences
         """
@@ -83,7 +84,7 @@ class GPT(nn.Module):
         """Return the logits of the next token after each token, [B, T, V].
 
         Args:
-            ids     tokens [B, T]. With a cache, pass only the new tokens
+            ids     token ids [B, T]. With a cache, pass only the new ones
             cache   result of `empty_cache`, which contains the keys and values of earlier tokens
                     and is updated. If None, ids are the whole sequences
 
@@ -124,7 +125,7 @@ class GPT(nn.Module):
             top_k            number of the likeliest tokens to draw from. If None, all are possible
             top_p            total probability of the likeliest tokens to draw from. If None, all
                              are possible
-            rng              seed or numpy.random.Generator
+            rng              seed or numpy.random.Generator, or None for the default generator
             cache            False: all keys and values are recomputed for each token, with the same
                              result
             stop             token, or several tokens, after which a sequence ends. If None, no
@@ -147,7 +148,7 @@ def init_weights(model, d_model, rng, num_layers=None):
     Args:
         model        a module
         d_model      number of features. The standard deviation is 0.02 √(768/d_model)
-        rng          seed or numpy.random.Generator
+        rng          seed or numpy.random.Generator, or None for the default generator
         num_layers   number L of layers. Matrices with an output that is added to x are multiplied
                      by 1/√(2 L). If None, they are not
     """

@@ -84,7 +84,8 @@ class GravNetModel(Module):
                                fewer hits, all hits are neighbours
         hidden                 number of features of the last hidden layer
         strict                 True: an event with fewer than k hits raises ValueError
-        rng                    seed or numpy.random.Generator for the initial values
+        rng                    seed or numpy.random.Generator for the initial values, or None for
+                               the default generator
 
     Source: Qasim et al. 2019, arXiv:1902.07987, section 4, slides K48-K50.
     """

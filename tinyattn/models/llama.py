@@ -41,7 +41,8 @@ class Llama(nn.Module):
         eps            ε of the norms
         tied_head      True: the head uses the embedding matrix. False: the head has a separate
                        matrix `lm_head`
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
     """
 
     def __init__(
@@ -83,10 +84,10 @@ class Llama(nn.Module):
         init_weights(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
-        """Return the input of the head, [B, T, d_model].
+        """Return the features of each token, which are the input of the head, [B, T, d_model].
 
         Args:
-            ids     tokens [B, T]. With a cache, pass only the new tokens
+            ids     token ids [B, T]. With a cache, pass only the new ones
             cache   result of `empty_cache`, which contains the keys and values of earlier tokens
                     and is updated. If None, ids are the whole sequences
         """
@@ -102,7 +103,7 @@ class Llama(nn.Module):
         """Return the logits of the next token after each token, [B, T, V].
 
         Args:
-            ids     tokens [B, T]. With a cache, pass only the new tokens
+            ids     token ids [B, T]. With a cache, pass only the new ones
             cache   result of `empty_cache`, which contains the keys and values of earlier tokens
                     and is updated. If None, ids are the whole sequences
 
@@ -141,7 +142,7 @@ class Llama(nn.Module):
             top_k            number of the likeliest tokens to draw from. If None, all are possible
             top_p            total probability of the likeliest tokens to draw from. If None, all
                              are possible
-            rng              seed or numpy.random.Generator
+            rng              seed or numpy.random.Generator, or None for the default generator
             cache            False: all keys and values are recomputed for each token, with the same
                              result
             stop             token, or several tokens, after which a sequence ends. If None, no
@@ -253,7 +254,7 @@ class Llama(nn.Module):
             model = cls.from_huggingface(state, *sizes, assign=True)
         except (KeyError, ValueError) as error:
             raise ValueError(
-                f"Llama.from_gguf: the tensors of {file.path} do not fit such a model: {error}"
+                f"Llama.from_gguf: the tensors of {file.path} do not fit a Llama: {error}"
             ) from error
         if in_blocks:  # the rows stay in the order of the file
             old = model.layers[0].self_attn.rotary

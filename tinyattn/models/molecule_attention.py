@@ -43,7 +43,8 @@ G = {"softmax": near_first, "exp": exponential}
 class MoleculeAttention(nn.Module):
     """Attention with H heads, A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj,  y = A V W_oᵀ + b.
 
-    The last two terms of A are the same for all heads and layers, so their sum is passed as one
+    D contains the distances of the atoms, and Adj their bonds. Q, K and V are linear maps of x. The
+    last two terms of A are the same for all heads and layers, so their sum is passed as one
     matrix, `geometry`.
 
     Args:
@@ -123,7 +124,8 @@ class MoleculeAttentionTransformer(nn.Module):
                      transformer
         g            "softmax" for softmax(-D) along each row, or "exp" for exp(-D) of each pair
         dropout      probability with which a number becomes 0 in training
-        rng          seed or numpy.random.Generator for the initial values
+        rng          seed or numpy.random.Generator for the initial values, or None for the default
+                     generator
     """
 
     def __init__(

@@ -281,7 +281,8 @@ class ParticleTransformer(nn.Module):
         num_cls_layers    number of class blocks
         dropout           probability with which a number becomes 0 in training, in the particle
                           blocks
-        rng               seed or numpy.random.Generator for the initial values
+        rng               seed or numpy.random.Generator for the initial values, or None for the
+                          default generator
     """
 
     def __init__(

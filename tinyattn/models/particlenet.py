@@ -21,7 +21,8 @@ class EdgeConvBlock(Module):
         in_features   number of features of x_i
         widths        number of features after each layer of nn, of which the last is that of y_i
         k             number of neighbours, without the particle itself
-        rng           seed or numpy.random.Generator for the initial values
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
     """
 
     def __init__(self, in_features, widths, k, rng=None):
@@ -72,7 +73,8 @@ class ParticleNet(Module):
         widths     number of features after each layer of each block
         hidden     number of features of the hidden layer of the head
         dropout    probability with which a feature becomes 0 in the head, in training
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
 
     Source: Qu, Gouskos 2019, arXiv:1902.08570, slide K45.
     """

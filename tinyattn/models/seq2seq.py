@@ -37,7 +37,8 @@ class Seq2Seq(nn.Module):
         dropout           probability with which a number becomes 0 in training
         max_len           number of positions
         pad               token of the padding, which is hidden in the source
-        rng               seed or numpy.random.Generator for the initial values
+        rng               seed or numpy.random.Generator for the initial values, or None for the
+                          default generator
     """
 
     def __init__(
@@ -85,8 +86,8 @@ class Seq2Seq(nn.Module):
         padding.
 
         Args:
-            src   source tokens [B, S]
-            tgt   target tokens [B, T]
+            src   token ids of the source [B, S]
+            tgt   token ids of the target [B, T]
         """
         memory, keep = self.encode(src)
         return self.head(self.transformer.decoder(self.embed(tgt), memory, None, keep, causal=True))
@@ -95,7 +96,7 @@ class Seq2Seq(nn.Module):
         """Return the input of the encoder or decoder, √d E[ids] + p [B, T, d_model].
 
         Args:
-            ids         tokens [B, T]
+            ids         token ids [B, T]
             positions   positions of the tokens. If None, they are 0, ..., T-1
         """
         return self.positions(self.embedding(ids) * self.scale, positions)
@@ -106,7 +107,7 @@ class Seq2Seq(nn.Module):
         The mask is False for padding, which no token attends to.
 
         Args:
-            src   source tokens [B, S]
+            src   token ids of the source [B, S]
         """
         keep = (np.asarray(to_array(src)) != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
@@ -121,8 +122,9 @@ class Seq2Seq(nn.Module):
         The decoder receives tgt[:, :-1] and predicts tgt[:, 1:]. Padding is excluded from the mean.
 
         Args:
-            src               source tokens [B, S]
-            tgt               target tokens [B, T]: start token, sentence, stop token, padding
+            src               token ids of the source [B, S]
+            tgt               token ids of the target [B, T]: start token, sentence, stop token,
+                              padding
             label_smoothing   ε in [0, 1]. The true token gets the probability 1 - ε, and ε is
                               spread uniformly over all tokens
         """
@@ -178,7 +180,7 @@ class Seq2Seq(nn.Module):
         """Return all answers of a beam search, for each row of src a list of `Hypothesis`.
 
         Args:
-            src              source tokens [B, S]
+            src              token ids of the source [B, S]
             start            token that begins a target
             stop             token that ends a target
             max_len          largest number of tokens of an answer
@@ -206,8 +208,8 @@ class Seq2Seq(nn.Module):
         """Return the weights with which the decoder attends to the source, in each layer.
 
         Args:
-            src   source tokens [B, S]
-            tgt   target tokens [B, T]
+            src   token ids of the source [B, S]
+            tgt   token ids of the target [B, T]
 
         Returns:
             a list of arrays [B, H, T, S], one for each layer
