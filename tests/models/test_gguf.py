@@ -175,15 +175,22 @@ TOKENIZER = {
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"tokens": None}, "tokens is NoneType, expected a list of texts"),
-        ({"merges": 7}, "merges is int, expected a list of texts"),
-        ({"merges": ["a b", "ab"]}, "merges is 'ab' at place 1, expected two tokens"),
-        ({"merges": ["a b a"]}, "'a b a' at place 0, expected two tokens"),
-        ({"token_type": [3, 1]}, r"token_type is int(32|64) \(2,\), expected 4 whole numbers"),
-        ({"token_type": "3111"}, r"token_type is <U4 \(\), expected 4 whole numbers"),
-        ({"tokens": ["", "a", "b", "ab"]}, "a special token 0 without letters"),
-        ({"unknown_token_id": 4}, "unknown_token_id is 4, expected a token from 0 to 3"),
-        ({"unknown_token_id": "0"}, "unknown_token_id is '0', expected a token from 0 to 3"),
+        ({"token_type": None}, "token_type is missing, expected a whole number for each of the 4"),
+        ({"tokens": None}, "tokens is missing, expected a list of texts"),
+        ({"merges": 7}, "merges is of type int, expected a list of texts"),
+        ({"merges": ["a b", "ab"]}, "merges is 'ab' at index 1, expected two tokens"),
+        ({"merges": ["a b a"]}, "'a b a' at index 0, expected two tokens"),
+        (
+            {"token_type": [3, 1]},
+            r"token_type is int(32|64) \(2,\), expected a whole number for each of the 4",
+        ),
+        (
+            {"token_type": "3111"},
+            r"token_type is <U4 \(\), expected a whole number for each of the 4",
+        ),
+        ({"tokens": ["", "a", "b", "ab"]}, "the special token 0 is an empty text"),
+        ({"unknown_token_id": 4}, "unknown_token_id is 4, expected a token id from 0 to 3"),
+        ({"unknown_token_id": "0"}, "unknown_token_id is '0', expected a token id from 0 to 3"),
         ({"pre": ["smollm"]}, "the pre-tokenizer"),
     ],
 )

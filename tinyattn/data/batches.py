@@ -18,8 +18,8 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
         batch_size   number of examples in a batch. The last batch is shorter if batch_size does not
                      divide N
         shuffle      False: the examples stay in their order
-        rng          seed or numpy.random.Generator, or None for the default generator. Each epoch has
-                     a new order
+        rng          seed or numpy.random.Generator, or None for the default generator. Each epoch
+                     has a new order
         drop_last    True: a shorter last batch is omitted
 
     Returns:

@@ -182,6 +182,10 @@ def _prompts(ids):
     ids = ids.data if isinstance(ids, Tensor) else ids
     prompts = [np.asarray(p) for p in ([ids] if _is_one(ids) else ids)]
     for p in prompts:
+        if p.dtype.kind in "US":
+            raise ValueError(
+                "generate: a prompt must be token ids, got a text. Pass tokenizer.encode(text)"
+            )
         if p.ndim == 1 and not p.size:
             raise ValueError(
                 "generate: a prompt must be at least one token, got an empty one. Begin each "

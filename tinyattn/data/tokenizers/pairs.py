@@ -115,7 +115,7 @@ class BytePairs:
         merges = [(ids.get(a), ids.get(b), ids.get(a + b)) for a, b in _merges(metadata)]
         special = {t: i for t, i in ids.items() if types[i] == 3}  # control tokens
         if "" in special:
-            _misfit("tokens", f"wrong: special token {special['']} is an empty text")
+            _misfit("tokens", f"a list in which the special token {special['']} is an empty text")
         return cls(
             [_to_bytes(t) if n == 1 else t.encode() for t, n in zip(texts, types, strict=True)],
             [merge for merge in merges if None not in merge],
@@ -188,12 +188,12 @@ def _types(metadata):
     """Return the kind of each token, 1 for an ordinary token and 3 for a control token."""
     types, n = metadata.get("tokenizer.ggml.token_type"), len(_texts(metadata, "tokens"))
     if types is None:
-        _misfit("token_type", f"missing, expected {n} whole numbers, one for each token")
+        _misfit("token_type", f"missing, expected a whole number for each of the {n} tokens")
     types = np.asarray(types)
     if types.shape != (n,) or types.dtype.kind not in "iu":
         _misfit(
             "token_type",
-            f"{types.dtype} {types.shape}, expected {n} whole numbers, one for each token",
+            f"{types.dtype} {types.shape}, expected a whole number for each of the {n} tokens",
         )
     return types.tolist()
 
