@@ -105,7 +105,7 @@ def test_film(tmp_path):
 def test_wrong_film(tmp_path):
     with pytest.raises(ValueError, match="end in .gif"):
         plot.film(lambda i, ax: None, 2, tmp_path / "a.png")
-    with pytest.raises(ValueError, match="at least one image"):
+    with pytest.raises(ValueError, match="expected frames >= 1"):
         plot.film(lambda i, ax: None, 0, tmp_path / "a.gif")
 
 

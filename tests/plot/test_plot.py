@@ -395,7 +395,10 @@ def test_decision_boundary_knows_where_the_class_changes(predict):
             lambda: plot.attention_lines(np.eye(2), ["a", "b"], query=2),
             "query must be an index of the 2 queries",
         ),
-        (lambda: plot.scatter(np.zeros((2, 3))), r"points must be \[N, 2\], got shape \(2, 3\)"),
+        (
+            lambda: plot.scatter(np.zeros((2, 3))),
+            r"points must be \[N, 2\] with N >= 1, got \(2, 3\)",
+        ),
         (lambda: plot.scatter(np.eye(2), [0]), "each of the 2 points, got 1"),
         (lambda: plot.scatter(np.eye(2), [0, 0.5]), "whole numbers >= 0"),
         (lambda: plot.scatter(np.eye(2), [0, 2], names=["a"]), "too few for classes up to 2"),
