@@ -37,7 +37,7 @@ class Report:
 
 
 def at(name, index):
-    """Write an element as in code: x[0, 2], or x for a single number."""
+    """Return an element as it is written in code: x[0, 2], or x for a single number."""
     return f"{name}[{', '.join(str(int(i)) for i in index)}]" if len(index) else name
 
 

@@ -37,6 +37,12 @@ class Threads:
     """A stand-in for a communicator of MPI, whose processes are threads of this process.
 
     Make one for each thread with `Threads.of(size)`.
+
+    Args:
+        rank      index of this thread
+        size      number of threads
+        barrier   barrier that all threads share
+        sent      list with an entry for each thread, which all threads share
     """
 
     def __init__(self, rank, size, barrier, sent):

@@ -8,6 +8,9 @@ def bytes_apart(x):
 
     The high bytes of neighbouring numbers are similar, so this order makes a compressed file
     smaller, by a sixth for the particles of jets and by 7% for the weights of networks.
+
+    Args:
+        x   array of n numbers of any shape
     """
     planes = np.ascontiguousarray(x).reshape(-1, 1).view(np.uint8).T
     # a copy is needed, because a file would keep the order of a view

@@ -341,7 +341,11 @@ def _may_improve(answers, total, K, t, max_len, length_penalty):
 
 
 def log_softmax(logits):
-    """Return log p = z - log Σ exp z as a plain float64 array. A score of -inf stays -inf."""
+    """Return log p = z - log Σ exp z as an array in float64.
+
+    Args:
+        logits   scores z of the V tokens [..., V]. A score of -inf stays -inf
+    """
     z = np.asarray(to_array(logits), np.float64)
     _check_logits(z, 1.0, None, None)
     z = z - z.max(axis=-1, keepdims=True)

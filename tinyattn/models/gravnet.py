@@ -12,9 +12,18 @@ from tinyattn.nn.validation import check_sizes
 class GravNetBlock(Module):
     """A block of three dense layers, GravNet and batch norm.
 
-    Before the first layer, the mean over the event is appended to the features of each hit. The
-    arguments are those of `GravNetModel`, where out_features is the number of features after this
-    block.
+    Before the first layer, the mean over the event is appended to the features of each hit.
+
+    Args:
+        in_features            number of features of a hit before the block
+        width                  number of features of the dense layers
+        out_features           number of features of a hit after the block
+        space_dimensions       number of dimensions of the learned space
+        propagate_dimensions   number of features that a hit receives from each neighbour
+        k                      number of neighbours, including the hit itself
+        strict                 True: an event with fewer than k hits raises ValueError
+        rng                    seed or numpy.random.Generator for the initial values, or None for
+                               the default generator
     """
 
     def __init__(

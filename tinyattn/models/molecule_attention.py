@@ -87,7 +87,16 @@ class MoleculeAttention(nn.Module):
 
 
 class MoleculeAttentionLayer(nn.Module):
-    """A layer, x ← x + Attention(norm x), then x ← x + W₂ relu(W₁ norm x)."""
+    """A layer, x ← x + Attention(norm x), then x ← x + W₂ relu(W₁ norm x).
+
+    Args:
+        d           number of features
+        num_heads   number of heads, which divides d
+        share       factor λ_a of the softmax in `MoleculeAttention`
+        dropout     probability with which a number becomes 0 in training, in each term before it is
+                    added to x
+        rng         seed or numpy.random.Generator for the initial values and the dropout
+    """
 
     def __init__(self, d, num_heads, share, dropout, rng):
         check_sizes(self, d=d, num_heads=num_heads)

@@ -106,7 +106,13 @@ class ParticleEmbedding(nn.Module):
 
 
 class PointwiseConv1d(nn.Conv1d):
-    """A linear map of each row of x [M, C], stored as a convolution of width 1."""
+    """A linear map of each row of x, stored as a convolution of width 1.
+
+    Args:
+        in_channels    number of features of a row
+        out_channels   number of features of a row of the result
+        rng            seed or numpy.random.Generator for the initial values
+    """
 
     def __init__(self, in_channels, out_channels, rng):
         super().__init__(in_channels, out_channels, 1, rng=rng)
@@ -211,6 +217,12 @@ class ParticleAttentionBlock(nn.Module):
     c scales each head and w each feature. Both are learned and start at 1, as in NormFormer
     (Shleifer, Weston, Ott 2021). A class token attends to itself and to all particles, token ←
     token + norm(c ⊙ Attention(token, norm [token, x])), and then takes the same second step.
+
+    Args:
+        d           number of features
+        num_heads   number of heads, which divides d
+        dropout     probability with which a number becomes 0 in training
+        rng         seed or numpy.random.Generator for the initial values and the dropout
     """
 
     def __init__(self, d, num_heads, dropout, rng):
@@ -431,8 +443,12 @@ def _check_jets(features, momenta, mask):
 def init_weights(model, rng):
     """Initialize linear maps uniformly in ±√(6/(fan-in + fan-out)), and biases to 0.
 
-    Queries, keys and values count as separate maps. In block l, the maps with an output that is
-    added to x are multiplied by 1/√(2l).
+    Queries, keys and values count as separate maps. In block l = 1, 2, ..., the maps with an output
+    that is added to x are multiplied by 1/√(2l).
+
+    Args:
+        model   a `ParticleTransformer`
+        rng     seed or numpy.random.Generator
     """
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):

@@ -52,6 +52,13 @@ def module(number, root=None):
     """Return the file `lectures/homework/checks/<number>.py` as a module, which is loaded once.
 
     In an installed course, the file is `<number>.packed`, for the reason given in `setup.py`.
+
+    Args:
+        number   number of the homework, such as "hw04"
+        root     folder of the course. If None, look for it in the working folder and above
+
+    Raises:
+        CourseError: there is no such file
     """
     path = (find_root() if root is None else root) / CHECKS / f"{number}.py"
     name = f"tinyattn.course.checks.{number}"  # tracebacks and pickle use this name

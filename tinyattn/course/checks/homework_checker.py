@@ -83,6 +83,10 @@ def saved(number, names):
 
     JupyterLab and VS Code report which file runs. The grader's own code reads it, in a separate
     process.
+
+    Args:
+        number   number of the homework, such as "hw04"
+        names    {name: value} of the notebook
     """
     path = names.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
     if not path or not Path(path).is_file() or importlib.util.find_spec("coursekit") is None:

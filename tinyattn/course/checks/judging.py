@@ -115,7 +115,13 @@ class Homework:
     earlier: dict = field(default_factory=dict)  # task -> functions of earlier tasks that it uses
 
     def part(self, task, title, hidden=HIDDEN):
-        """Return a decorator that makes a function(student, case) a part of this task."""
+        """Return a decorator that makes a function (student, case) a part of a task.
+
+        Args:
+            task     number of the task
+            title    title of the part
+            hidden   numbers of the hidden cases
+        """
 
         def register(function):
             self.parts.append(Part(task, title, function, tuple(hidden)))
@@ -166,7 +172,17 @@ class Homework:
 
 
 def attempt(part, student, *, hidden=False, secret=0):
-    """Test one part with the visible inputs, and with the hidden ones if requested."""
+    """Test one part with the visible inputs, and with the hidden ones if requested.
+
+    Args:
+        part      the `Part`
+        student   the `Student`
+        hidden    True: also test it with the hidden inputs
+        secret    number of the grader, on which the hidden inputs depend
+
+    Returns:
+        an `Outcome`
+    """
     for number in (0, *(part.hidden if hidden else ())):
         try:
             with np.errstate(all="ignore"):  # the mistakes that the check looks for may overflow
@@ -185,7 +201,13 @@ def attempt(part, student, *, hidden=False, secret=0):
 
 
 def expect(condition, text, mistake=None):
-    """Raise a Diagnosis if the condition does not hold, or not everywhere in an array of bools."""
+    """Raise a Diagnosis if a condition does not hold.
+
+    Args:
+        condition   True, False, or an array of bools that must all be True
+        text        explanation for the student
+        mistake     name of the kind of mistake. If None, it is derived from the text
+    """
     if not (condition.all() if isinstance(condition, np.ndarray) else condition):
         raise Diagnosis(text, mistake)
 
@@ -229,14 +251,30 @@ def without_loops(student, name, small, large, more=""):
 
 
 def number_of(came, what="the result"):
-    """Return the result as a number. Raises Diagnosis if it is not a single number."""
+    """Return a student's result as a number.
+
+    Args:
+        came   the result
+        what   name of the result for messages
+
+    Raises:
+        Diagnosis: the result is not a single number
+    """
     came = array_of(came, what)
     expect(came.shape == (), f"{what}: expected one number, got shape {came.shape}")
     return came[()]
 
 
 def array_of(came, what="your result"):
-    """Return the result as an array. Raises Diagnosis if it is not an array."""
+    """Return a student's result as an array of numbers.
+
+    Args:
+        came   the result
+        what   name of the result for messages
+
+    Raises:
+        Diagnosis: the result is None, or does not consist of numbers in an array
+    """
     if came is None:
         raise Diagnosis(f"{what} is None. Did you forget `return`?", NO_RETURN)
     if isinstance(came, SimpleNamespace):

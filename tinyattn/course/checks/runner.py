@@ -150,6 +150,10 @@ def plain(value, depth=0):
     """Copy arrays, numbers, texts, and lists, tuples and dictionaries of these.
 
     A Tensor becomes its array, and any other object a namespace that contains only its type.
+
+    Args:
+        value   any object
+        depth   number of lists, tuples and dictionaries around it
     """
     if depth > DEEPEST:
         return types.SimpleNamespace(type="something nested very deeply")
@@ -181,7 +185,15 @@ def encode(value):
 
 
 def decode(value, depth=0):
-    """Return plain data again. Raises ValueError for anything that `encode` does not write."""
+    """Return the plain data that `encode` wrote.
+
+    Args:
+        value   result of `encode`
+        depth   number of lists, tuples and dictionaries around it
+
+    Raises:
+        ValueError: `encode` does not write such a value
+    """
     if depth > DEEPEST + 5:
         raise ValueError("plain data is nested too deeply")
     if value is None or type(value) in (bool, int, float, str):
