@@ -12,14 +12,14 @@ HARD_TEST = 4000  # the last jets of hard_jets.npz
 
 
 class Jets(NamedTuple):
-    """B jets of at most P = 40 particles, sorted by descending pT and padded with 0.
+    """B jets of at most P = 40 particles, which are sorted by descending pT and padded with 0.
 
     Attributes:
         particles   pT in GeV, and Δη and Δφ relative to the axis of the jet [B, P, 3] float32
-        charge      -1, 0 or 1 [B, P] int64
+        charge      electric charge, -1, 0 or 1 [B, P] int64
         mask        True where there is a particle [B, P] bool
         label       0 for QCD, 1 for top [B] int64
-        jet         pT in GeV, η and mass in GeV of all particles of the jet [B, 3] float32
+        jet         pT in GeV, η and mass in GeV of the jet, from all its particles [B, 3] float32
     """
 
     particles: np.ndarray  # [B, P, 3] float32: pT in GeV, Δη and Δφ from the axis of the jet

@@ -302,10 +302,10 @@ class Caption(NamedTuple):
     """A caption that a captioner wrote.
 
     Attributes:
-        tokens            token ids [T], including the END token if the caption has one
+        tokens            token ids [T], without the tokens that begin and end the caption
         attention         attention weights of the regions before each word [T, R], or None for a
                           captioner without attention
-        log_probability   sum of the log probabilities of its tokens
+        log_probability   sum of the log probabilities of its tokens, including the one that ends it
     """
 
     tokens: np.ndarray
