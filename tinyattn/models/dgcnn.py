@@ -138,7 +138,7 @@ class DGCNN(_OnFeatures):
 
 
 class DGCNNSegmentation(_OnFeatures):
-    """A classifier of single points (segmentation), which maps x [N, in_features] to [N, classes].
+    """A classifier of single points (segmentation), from x [N, in_features] to scores [N, classes].
 
     A vector that describes the whole cloud is appended to the features of each point.
 

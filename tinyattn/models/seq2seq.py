@@ -177,7 +177,7 @@ class Seq2Seq(nn.Module):
         return found[0] if is_one else found
 
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
-        """Return all answers of a beam search, for each row of src a list of `Hypothesis`.
+        """Return a list of `Hypothesis` for each row of src, the answers of a beam search.
 
         Args:
             src              token ids of the source [B, S]
