@@ -20,7 +20,7 @@ class SavedDrawing:
 
 
 def shown(svg, until=None, focus=()):
-    """Return a drawing's text at step `until`, with all parts pale except those in `focus`.
+    """Return the SVG text of a drawing up to a step, with all parts pale except some.
 
     If `until` or `focus` is given, the drawing no longer builds up by key presses.
 

@@ -35,8 +35,8 @@ def delayed_bit(n, length, rng=None):
     Returns:
         (x, y, when). In x [n, length, 3] float32, column 0 is the bit (-1 or 1) at its step and 0
         at all others, column 1 is 1 at the step of the query, and column 2 is noise, ±1. y [n]
-        int64 is the bit. when [n, 2] int64 contains the step of the bit (in the first quarter) and
-        of the query (in the last quarter)
+        int64 is 1 for the bit 1 and 0 for the bit -1. when [n, 2] int64 contains the step of the
+        bit (in the first quarter) and of the query (in the last quarter)
 
     Source: slide KB04.
     """

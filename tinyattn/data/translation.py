@@ -39,7 +39,8 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
         three thousand and eighty-two          dreitausendzweiundachtzig
         forty-seven weeks ago                  vor siebenundvierzig Wochen
 
-    If all kinds are requested, half of the phrases are dates. The weekday of each date is correct.
+    If all kinds are requested, about half of the phrases are dates. The weekday of each date is
+    correct.
 
     Args:
         n          number of phrases
