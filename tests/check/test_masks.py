@@ -213,7 +213,7 @@ def test_wrong_shapes_are_explained():
         check.isolated(lambda x: x, X[:1])
     with pytest.raises(TypeError, match="Check one of them, for example lambda x: f"):
         check.causal(lambda x: (x, x), X)
-    with pytest.raises(ValueError, match="two different values"):
+    with pytest.raises(ValueError, match="two different tokens"):
         check.causal(lambda x: x, np.ones((2, 3), int))
     with pytest.raises(ValueError, match="T >= 2"):
         check.padding(lambda x, keep: x, X[:, :1])
