@@ -30,7 +30,7 @@ WRONG_RULES = {
         wrong(lambda x: np.exp(x), lambda g, y, x: g * x),
         [X],
         "x",
-        "x was taken in place of the result",
+        "x was used instead of the result",
     ),
     "y in place of x": (
         wrong(lambda x: x**3, lambda g, y, x: 3 * g * y * y),
@@ -42,7 +42,7 @@ WRONG_RULES = {
         wrong(lambda a, b: a + b, lambda g, y, a, b: g * b, lambda g, y, a, b: g),
         [X, Y],
         "a",
-        "factor b too many",
+        "an additional factor b",
     ),
     "factor forgotten": (
         wrong(lambda a, b: a * b, lambda g, y, a, b: g, lambda g, y, a, b: g * a),

@@ -124,7 +124,7 @@ def test_what_ignores_padding_passes():
 def test_what_sees_padding_is_found():
     report = check.padding(lambda x, keep: layer()(x), X)
     assert not report and "differ from those of the row alone" in report.text
-    assert "a gradient arrives at what was filled in" in report.text
+    assert "a gradient arrives at the padding" in report.text
     report = check.padding(Attention(hidden=-12.0), X)
     assert any("a finite number such as -10" in c for c in report.causes), report
     report = check.padding(pooled(lambda keep: keep.shape[1]), X)
@@ -213,7 +213,7 @@ def test_wrong_shapes_are_explained():
         check.isolated(lambda x: x, X[:1])
     with pytest.raises(TypeError, match="Check one of them, for example lambda x: f"):
         check.causal(lambda x: (x, x), X)
-    with pytest.raises(ValueError, match="two different values"):
+    with pytest.raises(ValueError, match="two different tokens"):
         check.causal(lambda x: x, np.ones((2, 3), int))
     with pytest.raises(ValueError, match="T >= 2"):
         check.padding(lambda x, keep: x, X[:, :1])

@@ -98,7 +98,7 @@ FAULTS = {
         "the same answer",
     ),
     "zero": ("got a gradient of zeros only", "the same answer"),
-    "mean": ("not learned by heart", "all examples get the same answer"),
+    "mean": ("not memorized", "all examples get the same answer"),
 }
 
 
@@ -144,7 +144,7 @@ class Few(nn.Module):
 )
 def test_why_a_batch_is_not_learned(make, batch, cause):
     report = check.trains(make(), batch, steps=60)
-    assert not report and "not learned by heart" in report.text
+    assert not report and "not memorized" in report.text
     assert re.search(cause, report.causes[0]), report
 
 

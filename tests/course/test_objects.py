@@ -31,6 +31,19 @@ def test_silhouette_by_hand():
     assert objects.silhouette(x, truth, np.zeros(5, int)) == pytest.approx(np.mean(expected))
 
 
+def test_silhouette_omits_points_that_are_alone():
+    x = np.array([[0.0], [1.0], [3.0]])
+    truth = np.array([0, 0, 1])
+    expected = [(3 - 1) / 3, (2 - 1) / 2]  # the third point has no other one in its object
+    assert objects.silhouette(x, truth, np.zeros(3, int)) == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize("truth", [[0, 0, -1], [0, 1, 2], [-1, -1, -1], []])
+def test_silhouette_without_a_point_to_measure_is_nan(truth):
+    x, truth = np.arange(len(truth), dtype=float)[:, None], np.array(truth, int)
+    assert np.isnan(objects.silhouette(x, truth, np.zeros(len(truth), int)))
+
+
 def test_scan_and_neighbourhood():
     beta, x = np.array([0.9, 0.5, 0.8, 0.05]), np.array([[0.0], [0.5], [2.0], [9.0]])
     truth, event = np.array([0, 0, 1, -1]), np.zeros(4, int)

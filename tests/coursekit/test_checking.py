@@ -80,7 +80,7 @@ def test_a_cell_that_stops_is_reported(document, capsys):
 
 def test_a_lecture_is_no_homework(document, capsys):
     assert cli.main(["check", "04"]) == 2
-    assert "there is no lecture 'hw04'" in capsys.readouterr().err
+    assert "there is no lecture or homework 'hw04'" in capsys.readouterr().err
 
 
 # --- what grading sees

@@ -125,7 +125,8 @@ def test_in_a_process_errors_come_without_traceback(root):
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == (
-        "tinyattn: there is no lecture '99'; there are\n    04    counting\n    hw04  counting\n"
+        "tinyattn: there is no lecture or homework '99'. Choose one of\n"
+        "    04    counting\n    hw04  counting\n"
     )
 
 

@@ -101,7 +101,7 @@ def test_scenes_explain_wrong_input():
     pictures = np.ones((3, SIZE, SIZE, 3))
     assert len(scenes(pictures, np.zeros((0, 2), int))) == 0
     for which in ([[3, 0]], [[-1, 0]], [[0, -2]]):
-        with pytest.raises(ValueError, match="0 to 2 into pictures, or -1 for"):
+        with pytest.raises(ValueError, match="indices from 0 to 2, or -1 for"):
             scenes(pictures, which)
     with pytest.raises(ValueError, match=r"which must be \[N, 2\].*got \(2,\)"):
         scenes(pictures, [0, 1])

@@ -152,7 +152,7 @@ def test_a_denser_detector_has_more_and_smaller_cells():
     assert len(dense) == 3 * len(usual)
     assert 0.5 < np.mean(dense[:, 3]) / np.mean(usual[:, 3]) * np.sqrt(3) < 1.5
     for density in (0, -1, 0.05, np.nan, np.inf):
-        with pytest.raises(ValueError, match=r"density >= 0\.1"):
+        with pytest.raises(ValueError, match=r"density >= 0\.06"):
             irregular_cells(rng=0, density=density)
 
 

@@ -54,7 +54,7 @@ def test_the_last_target_may_be_the_last_id():
 @pytest.mark.parametrize(
     ("ids", "options", "says"),
     [
-        (np.arange(8), {"batch_size": 2, "length": 4}, "need 9 ids, got 8"),
+        (np.arange(8), {"batch_size": 2, "length": 4}, "at least 9 ids, got 8"),
         (np.arange(8.0), {"batch_size": 2, "length": 2}, "A tokenizer turns text into ids"),
         (np.zeros((3, 3), int), {"batch_size": 1, "length": 2}, r"shape \(3, 3\)"),
         (np.arange(8), {"batch_size": 0, "length": 2}, "batch_size must be a whole number"),

@@ -137,13 +137,13 @@ def test_the_longer_special_token_is_found_first():
 
 def test_ids_that_are_no_tokens():
     for tokenizer in (Bytes(), Characters("ab"), PAIRS):
-        with pytest.raises(ValueError, match="expected tokens from 0 to"):
+        with pytest.raises(ValueError, match="expected token ids from 0 to"):
             tokenizer.decode([len(tokenizer)])
-        with pytest.raises(ValueError, match="expected tokens from 0 to"):
+        with pytest.raises(ValueError, match="expected token ids from 0 to"):
             tokenizer.decode([-1])
-        with pytest.raises(ValueError, match=r"expected integers \[T\]"):
+        with pytest.raises(ValueError, match=r"which are integers \[T\]"):
             tokenizer.decode([[0]])
-        with pytest.raises(ValueError, match=r"expected integers \[T\]"):
+        with pytest.raises(ValueError, match=r"which are integers \[T\]"):
             tokenizer.decode([0.5])
 
 

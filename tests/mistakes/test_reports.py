@@ -66,7 +66,7 @@ REPORTS = [
     ("patience=0 (keras)", "training.fit(model, None, None, a, a, patience=0)", "1 <= patience"),
     ("proj_size (pytorch)", "nn.LSTM(3, 4, proj_size=2)", "nn.Linear after the layer"),
     ("texts as a list (HF tokenizers)", "data.tokenizers.Bytes().encode(['a'])", "tokenizers.padded"),
-    ("ids as a list (tiktoken)", "data.tokenizers.BytePairs.train('abab', 257).encode(['a'])", "expected one text, got a list"),
+    ("ids as a list (tiktoken)", "data.tokenizers.BytePairs.train('abab', 257).encode(['a'])", "expected one text, got list"),
     *[
         (f"the name {name} (torch, PyG, sklearn)", name, "has no attribute")
         for name in (

@@ -300,7 +300,7 @@ def trained(name, kept={}):  # noqa: B006 (trained once for all tests)
     [
         (
             lambda: CaptionerCells(3, 5, 8, 9)(PICTURES.images),
-            "18 by 18 pixels cannot be cut into cells of 5",
+            "18 by 18 pixels cannot be cut into cells of 5 by 5",
         ),
         (
             lambda: CaptionerCells(3, 6, 8, 9)(PICTURES.images[0]),

@@ -102,8 +102,8 @@ def test_draws_take_any_shape_and_repeat_with_the_seed():
         ([0.0, 1.0], {"top_k": 0.5}, "top_k must be a whole number"),
         ([0.0, 1.0], {"top_p": 0.0}, "0 < top_p <= 1"),
         ([0.0, 1.0], {"top_p": 5}, "0 < top_p <= 1"),
-        ([0.0, np.nan], {}, "needs a largest finite number"),
-        ([-np.inf, -np.inf], {"temperature": 0}, "needs a largest finite number"),
+        ([0.0, np.nan], {}, "largest logit of each row must be finite"),
+        ([-np.inf, -np.inf], {"temperature": 0}, "largest logit of each row must be finite"),
         ([], {}, "at least one token"),
     ],
 )
@@ -237,7 +237,7 @@ def test_states_of_any_form_are_indexed():
     pair = (np.arange(3), [np.arange(6).reshape(3, 2)])
     found = decoding.index_state({"a": pair, "b": None}, np.array([2, 0, 0]))
     assert list(found["a"][0]) == [2, 0, 0] and found["a"][1][0].shape == (3, 2)
-    with pytest.raises(TypeError, match="the state holds a int without rows"):
+    with pytest.raises(TypeError, match="an object of type int, which has no axis"):
         decoding.index_state({"t": 3}, np.array([0]))
 
 

@@ -219,7 +219,7 @@ def test_it_writes_in_evaluation_mode_and_goes_back():
     assert not model.eval().generate(IDS, 1).size == 0 and not model.training
 
 
-@pytest.mark.parametrize("ids", [[], np.zeros((2, 0), int), np.array([0.5]), [[1], []]])
+@pytest.mark.parametrize("ids", [[], np.zeros((2, 0), int), np.array([0.5]), [[1], []], "ab"])
 def test_prompts_that_are_none(ids):
     with pytest.raises(ValueError, match="a prompt must be"):
         gpt().generate(ids, 3)

@@ -230,7 +230,7 @@ def test_rounded_numbers(tmp_path, kind):
     [
         (b"GGML", "does not begin with GGUF"),
         (b"GGUF" + struct.pack("<IQQ", 1, 0, 0), "its version is 1"),
-        (b"GGUF" + struct.pack("<IQQ", 3, 5, 0), "in the middle of something"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 5, 0), "in the middle of its header"),
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("k") + struct.pack("<I", 99), "type 99"),
     ],
 )
@@ -242,7 +242,9 @@ def test_broken_files_are_refused(tmp_path, content, error):
 
 def test_tensors_that_cannot_be_read(tmp_path):
     write_gguf(tmp_path / "a.gguf", {}, {"x": (99, (32,), b"")})
-    with pytest.raises(ValueError, match="x is stored as type 99; known are F32, F16"):
+    with pytest.raises(
+        ValueError, match="x is stored as type 99, but the known types are F32, F16"
+    ):
         gguf.read(tmp_path / "a.gguf")
     write_gguf(tmp_path / "a.gguf", {}, {"x": (8, (33,), b"")})
     with pytest.raises(ValueError, match="does not consist of blocks of 32"):

@@ -200,7 +200,7 @@ def test_particle_net_refuses():
         model(points, features, mask[:, :2])
     with pytest.raises(ValueError, match=r"points \[B, P, 2\]"):
         model(points[:1], features)
-    with pytest.raises(ValueError, match="contains no particle"):
+    with pytest.raises(ValueError, match="the mask is False everywhere"):
         model(points, features, np.zeros_like(mask))
     with pytest.raises(ValueError, match="jet 1 of 2 has none in its mask. Leave"):
         model(points, features, mask & np.array([[True], [False]]))

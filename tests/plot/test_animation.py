@@ -68,9 +68,9 @@ def test_wrong_clouds():
         plot.animate_points(np.zeros((2, 5, 3)))
     with pytest.raises(ValueError, match=r"need classes \[20\] and weights \[3, 20\]"):
         plot.animate_points(frames(), np.zeros(19, int))
-    with pytest.raises(ValueError, match="each of the 3 times, got 2"):
+    with pytest.raises(ValueError, match="each of the 3 frames, got 2"):
         plot.animate_points(frames(), titles=["a", "b"])
-    with pytest.raises(ValueError, match="cannot hold 3 times"):
+    with pytest.raises(ValueError, match="cannot hold 3 frames"):
         plot.animate_points(frames(), ax=plot.figure().ax)
 
 
@@ -99,13 +99,13 @@ def test_film(tmp_path):
     assert made._repr_html_().startswith(
         '<img class="figure" alt="eight" src="data:image/gif;base64,R0lGOD'
     )
-    assert repr(made) == "<film: 8 pictures, eight>"
+    assert repr(made) == "<film: 8 frames, eight>"
 
 
 def test_wrong_film(tmp_path):
     with pytest.raises(ValueError, match="end in .gif"):
         plot.film(lambda i, ax: None, 2, tmp_path / "a.png")
-    with pytest.raises(ValueError, match="at least one image"):
+    with pytest.raises(ValueError, match="expected frames >= 1"):
         plot.film(lambda i, ax: None, 0, tmp_path / "a.gif")
 
 

@@ -175,14 +175,14 @@ def test_in_a_notebook_and_in_a_terminal():
 @pytest.mark.parametrize(
     ("what", "error", "words"),
     [
-        (lambda: ta.trace(3), TypeError, "expected a Tensor or a function, got a int"),
+        (lambda: ta.trace(3), TypeError, "expected a Tensor or a function, got int"),
         (
             lambda: ta.trace(ta.tensor([1.0, 2.0], requires_grad=True) * 2),
             ValueError,
             "a single number, got shape \\(2,\\)",
         ),
         (lambda: ta.trace(ta.tensor(1.0)), RuntimeError, "does not depend on anything"),
-        (lambda: ta.trace(lambda: 3), TypeError, "got a int"),
+        (lambda: ta.trace(lambda: 3), TypeError, "got int"),
         (
             lambda: ta.trace(lambda x: np.sum(x[None] * np.ones((1100, 1))), np.ones(1000)),
             ValueError,

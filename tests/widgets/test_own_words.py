@@ -209,7 +209,8 @@ def test_the_page_is_used_with_clicks_and_keys(size, tmp_path):
         (
             lambda: widgets.own_words(model_of(), data.tokenizers.BytePairs.train(TEXT, 260), ""),
             ValueError,
-            "must have the .* tokens of the model and one special token, got 260 and 0",
+            "must have the .* tokens of the model and one special token, got 260 tokens and 0 "
+            "special ones",
         ),
     ],
 )

@@ -262,7 +262,7 @@ def test_a_notebook_gets_a_frame_and_a_still_picture(name):
     ("make", "words"),
     [
         (lambda: widgets.temperature([]), "at least one element"),
-        (lambda: widgets.temperature([1.0, np.nan]), "nan or infinite"),
+        (lambda: widgets.temperature([1.0, np.nan]), "nan or infinity"),
         (lambda: widgets.temperature([1.0, 2.0], ["one"]), "labels must have 2 entries, got 1"),
         (lambda: widgets.score_variance(Q, KEYS[:, :5]), "64 features, but keys has 5"),
         (lambda: widgets.vectors((0, 0)), "query must not be .0, 0"),
@@ -275,7 +275,7 @@ def test_a_notebook_gets_a_frame_and_a_still_picture(name):
         ),
         (lambda: widgets.spectral_radius(np.ones((2, 3))), "must be square"),
         (lambda: widgets.spectral_radius(np.zeros((2, 2))), "all eigenvalues of W are 0"),
-        (lambda: widgets.positions(d=7), "d must be even"),
+        (lambda: widgets.positions(d=7), "an even d >= 2"),
         (lambda: widgets.neighbours(np.ones((3, 3))), r"must be \[N, 2\]"),
         (
             lambda: widgets.over_smoothing(FEATURES, SQUARE, CORNERS[:2]),

@@ -92,7 +92,7 @@ def _kind(x):
 
 
 def kind_name(kind):
-    """Return the name of a kind for messages."""
+    """Return the name of a kind (FINITE, INFINITE or NAN) for messages."""
     return {FINITE: "finite numbers", INFINITE: "infinity", NAN: "nan"}[kind]
 
 

@@ -17,12 +17,16 @@ from tinyattn.check.report import at, number
 class Case:
     """The known facts about a wrong Jacobian.
 
-    name, x    the input and its value
-    y, shape   all results as one vector, and the shape if there is only one result (otherwise None)
-    others     {name: value} of the other inputs
-    jacobians  {name: numeric Jacobian} of the other inputs
-    wrong      which derivatives differ, [outputs, elements of x], or None for projections
-    kinks      {element of x: (left slope, right slope)} where the two differ
+    Attributes:
+        name        name of the input
+        x           value of the input
+        y           all results as one vector, or None for projections
+        shape       shape of the result, or None if there are several results
+        others      {name: value} of the other inputs
+        jacobians   {name: numeric Jacobian} of the other inputs
+        wrong       True for derivatives that differ [outputs, elements of x], or None for
+                    projections
+        kinks       {index of an element of x: (left slope, right slope)} where the two differ
     """
 
     name: str
@@ -36,7 +40,13 @@ class Case:
 
 
 def causes_of(case, A, N):
-    """Return sentences about possible causes, the likeliest first."""
+    """Return sentences about possible causes, the likeliest first.
+
+    Args:
+        case   the facts, a `Case`
+        A      Jacobian that the engine computes [outputs, elements of the input]
+        N      numeric Jacobian of the same shape
+    """
     if not np.isfinite(N).all():
         return [
             "the function itself is not finite around this point (log or sqrt of a negative "
@@ -109,7 +119,7 @@ def _factor(case, c):
         of = f"the length of axis {axis} of {case.name}"
         reasons += [
             (n, of),
-            (n and 1 / n, f"1 / {of}: mean in place of sum?"),
+            (n and 1 / n, f"1 / {of}: a mean instead of a sum?"),
             (n**0.5, f"the root of {of}"),
         ]
     if case.x.size != 1:
@@ -155,7 +165,7 @@ def _moved(case, A, N):
         if len(order) > 4 or tuple(x_shape[i] for i in order) != x_shape or _sorted(order):
             continue
         if _same(A, np.transpose(inner, (0, *(i + 1 for i in order))).reshape(N.shape)):
-            return f"the axes of the gradient stand in the order {order}: a transpose is missing"
+            return f"the axes of the gradient are in the order {order}: a transpose is missing"
     for axis in range(len(x_shape)):
         if _same(A, np.flip(inner, axis + 1).reshape(N.shape)):
             return f"the gradient is reversed along axis {axis} of {name}"
@@ -166,7 +176,7 @@ def _moved(case, A, N):
             continue
         outer = N.reshape(*case.shape, n_in)
         if _same(A, np.transpose(outer, (*order, len(order))).reshape(N.shape)):
-            return f"the axes of g are taken in the order {order}: a transpose is missing"
+            return f"the axes of g are used in the order {order}: a transpose is missing"
     if n_out == n_in and _same(A, N.T):
         return (
             "the Jacobian is transposed: the rule applies the function itself to g, but a "
@@ -223,13 +233,13 @@ def _ratio(case, A, N):
             known[name] = np.broadcast_to(v.reshape(-1, 1), N.shape)
     for name, v in known.items():
         if _same(A, N * v):
-            return f"there is a factor {name} too many"
+            return f"there is an additional factor {name}"
         if _same(A * v, N):
             return f"the factor {name} is missing"
     for name, v in known.items():
         for other, w in known.items():
             if name != other and _same(A * w, N * v):
-                return f"{name} was taken in place of {other}"
+                return f"{name} was used instead of {other}"
     return None
 
 
@@ -272,17 +282,17 @@ def _where(case):
     """Describe the affected elements of the input if they follow a pattern."""
     elements = case.wrong.any(axis=0).reshape(case.x.shape)
     if elements.all():
-        return f"all elements of {case.name} are concerned"
+        return f"all elements of {case.name} are affected"
     values, counts = np.unique(case.x, return_counts=True)
     if np.isin(case.x[elements], values[counts > 1]).all():
-        return f"only elements of {case.name} that are equal to another one (ties) are concerned"
+        return f"only elements of {case.name} that are equal to another one (ties) are affected"
     if (case.x[elements] == 0).all():
-        return f"only zeros in {case.name} are concerned"
+        return f"only zeros in {case.name} are affected"
     for axis in range(case.x.ndim):
         others = tuple(i for i in range(case.x.ndim) if i != axis)
         hit = np.flatnonzero(elements.any(axis=others))
         if len(hit) < case.x.shape[axis] and elements.take(hit, axis).all():
             return (
-                f"only index {', '.join(map(str, hit))} on axis {axis} of {case.name} is concerned"
+                f"only index {', '.join(map(str, hit))} on axis {axis} of {case.name} is affected"
             )
-    return f"{elements.sum()} of {elements.size} elements of {case.name} are concerned"
+    return f"{elements.sum()} of {elements.size} elements of {case.name} are affected"

@@ -1,6 +1,4 @@
-"""Find out from the graph of the loss, without computing, whether an error grows or falls with
-it.
-"""
+"""Find out from the graph of a loss whether an error grows or falls with the loss."""
 
 import numpy as np
 
@@ -13,12 +11,21 @@ OFFSETS = {"clip", "maximum", "add"}  # these protect against the logarithm of 0
 
 
 def direction(t, errors, depth=PATH):
-    """Return (sign, name, age): +1 if t grows with an error and -1 if it falls, and which error.
+    """Return whether a result grows or falls with the error that it contains.
 
-    The result is (0, "", 0) if no error was recognized, or if t also depends on other results.
-    `errors` are the results of loss functions. An error may also be written by hand: as the square
-    or absolute value of a difference from constants, or (with the sign -1) as log-probabilities
-    that labels select.
+    The error may be the result of a loss function. It may also be written by hand, as the square or
+    absolute value of a difference from constants, or (with the sign -1) as log-probabilities that
+    labels select.
+
+    Args:
+        t        the result, a Tensor
+        errors   {age of a result of a loss function: the name of the function}
+        depth    largest number of operations between t and the error
+
+    Returns:
+        (sign, name of the error, age of the operation that decides the sign), where the sign is +1
+        if t grows with the error and -1 if t falls. (0, "", 0) if no error was recognized, or if t
+        also depends on other results
     """
     unknown = 0, "", 0
     if t is None or t._operation is None or not depth:

@@ -105,8 +105,10 @@ class FlowChecks:
             self.losses.pop(age, None)
 
     def cut_before(self, never):
-        """Return the line of a cut between the parameters `never` (identities) and the loss, or
-        None.
+        """Return the (file, line) that cuts some parameters off from the loss, or None.
+
+        Args:
+            never   identities of the parameters that no gradient reached
         """
         for parameters, line in self.cuts:
             if parameters and parameters <= never:

@@ -52,12 +52,13 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
                  is copied to float64 and checked together with its parameters
         inputs   arguments of f. Floating-point arguments (arrays, Tensors, Python floats, lists of
                  them) are converted to float64 and checked, and all others are passed on unchanged
-        order    2 also checks second derivatives, and 3 third derivatives. The incoming gradient is
-                 then an input called g, so a rule must be right as a function of g too, and a rule
-                 that computes differently when it is recorded must give the same gradient
+        order    1 checks first derivatives, 2 also second and 3 also third derivatives. From 2 on,
+                 the incoming gradient is an input called g, so a rule must be right as a function
+                 of g too, and must give the same gradient when it is recorded and when it is not
         eps      step, as a multiple of max(1, |x|). If None, 6e-6, or a shorter step if 6e-6 is too
                  long
-        atol     largest absolute difference that passes. If None, 1e-8 times the largest result
+        atol     largest absolute difference that passes. If None, 1e-8 times the largest result or,
+                 if all results are below 1, 1e-8
         rtol     largest difference that passes, as a fraction of the derivative
 
     Returns:
@@ -101,8 +102,13 @@ def _gradcheck(function, name, order):
 
 @dataclass(frozen=True)
 class Precision:
-    """The settings for measuring derivatives: step, tolerances, and whether to try shorter
-    steps.
+    """The settings for measuring derivatives.
+
+    Attributes:
+        step    step of the differences, as a multiple of max(1, |x|)
+        atol    largest absolute difference that passes. If None, ATOL times the size of the results
+        rtol    largest difference that passes, as a fraction of the derivative
+        again   True: a derivative that seems wrong is measured again with shorter steps
     """
 
     step: float
@@ -111,11 +117,17 @@ class Precision:
     again: bool
 
     def absolute(self, size):
-        """Return the difference that counts as zero for results of this size."""
+        """Return the largest absolute difference that passes for results of this size."""
         return ATOL * size if self.atol is None else self.atol
 
     def differs(self, analytic, numeric, size):
-        """Return where two derivatives of a result of this size differ."""
+        """Return a bool array of where derivatives differ, for results of this size.
+
+        Args:
+            analytic   derivatives that the engine computed
+            numeric    derivatives from differences, of the same shape
+            size       the largest absolute value of the results
+        """
         relative = self.rtol * np.maximum(np.abs(analytic), np.abs(numeric))
         return ~(np.abs(analytic - numeric) <= self.absolute(size) + relative)  # nan differs too
 
@@ -124,11 +136,12 @@ class Precision:
 class Function:
     """A function of float64 tensors that returns a dictionary of tensors.
 
-    call    (tensors) -> {name: tensor}
-    leaves  (arrays) -> the tensors to call it with
-    values  {name of input: array}, where the derivative is checked
-    others  {name of input: number or array}, inputs without a derivative
-    precision  how its derivatives are measured
+    Attributes:
+        call        function (tensors) -> {name: tensor}
+        leaves      function (arrays) -> the tensors with which `call` is called
+        values      {name of an input: array}, the point at which the derivative is checked
+        others      {name of an input: value}, inputs with respect to which it is not checked
+        precision   the `Precision` with which derivatives are measured
     """
 
     call: object

@@ -18,9 +18,9 @@ def causal(f, x, axis=None, rng=0):
     """Check that each position depends only on itself and on earlier positions.
 
     Args:
-        f      module or function of x, whose result has the T positions on the same axis. If there
-               are several results, check one of them: lambda x: f(x)[0]. A module is checked in
-               float64
+        f      module or function of x, whose result has the T positions on the same axis as x. If
+               there are several results, check one of them: lambda x: f(x)[0]. A module is checked
+               in float64
         x      numbers [B, T, D], or integer tokens [B, T]
         axis   axis of the positions. If None, the last axis of tokens, and the second to last axis
                of numbers
@@ -28,6 +28,10 @@ def causal(f, x, axis=None, rng=0):
 
     Returns:
         a `Report`
+
+    Raises:
+        ValueError: f is not deterministic, there are fewer than 2 positions, or the result has
+            another number of positions
     """
     x = _array(x)
     axis = (x.ndim - 1 if x.dtype.kind in "iu" else x.ndim - 2) if axis is None else axis % x.ndim
@@ -59,11 +63,15 @@ def isolated(f, x, batch=None, rng=0):
         f       module or function of x, whose result has the members on axis 0
         x       members of the batch on axis 0
         batch   for graphs and point clouds: the member of each row of x [N]. Then f(x) has a row
-                for each row of x, or for each member
+                for each row of x, or for each member. If None, each row is a member
         rng     seed or numpy.random.Generator for the changes of x
 
     Returns:
         a `Report`
+
+    Raises:
+        ValueError: f is not deterministic, there are fewer than 2 members, or the result has
+            another number of members
     """
     x = _array(x)
     batch = np.arange(len(x)) if batch is None else np.asarray(batch)
@@ -104,14 +112,17 @@ def padding(f, x, rng=0, times=3):
     gradient with respect to the padding either.
 
     Args:
-        f       called as f(x, keep)
-        x       numbers or integer tokens [B, T, ...]. keep is bool [B, T], True for positions that
-                are not padding
+        f       module or function of (x, keep), where keep is bool [B, T], True for positions that
+                are not padding. A module is checked in float64
+        x       numbers or integer tokens [B, T, ...] without padding
         rng     seed or numpy.random.Generator for lengths and padding
         times   number of trials
 
     Returns:
         a `Report`
+
+    Raises:
+        ValueError: x is not [B, T, ...] with T >= 2
     """
     x, rng, g = _array(x), generator(rng), _precise(f)
     if x.ndim < 2 or x.shape[1] < 2:
@@ -128,7 +139,7 @@ def padding(f, x, rng=0, times=3):
     wrong = [row for row in rows if row.wrong.any()]
     lines = [row.text(T) for row in wrong[:6]]
     if leak > ROUNDINGS * np.finfo(float).eps:
-        lines.append(f"  a gradient arrives at what was filled in, {leak:.1e} of the largest one")
+        lines.append(f"  a gradient arrives at the padding, {leak:.1e} of the largest one")
     compared = sum(row.wrong.size for row in rows)
     if not lines:
         text = f"{title}: yes ({times} paddings of {len(x)} rows, {compared} numbers compared)"
@@ -167,11 +178,11 @@ class _Row:
     def causes(self, T):
         came, alone = self.came, self.alone
         if not self.by_position and np.allclose(came * T, alone * self.n, rtol=1e-6, atol=0):
-            return ["a mean was divided by the padded length in place of the number of elements"]
+            return ["a mean was divided by the padded length instead of the number of elements"]
         if self.difference.max() < 1e-3:
             return [
-                "what was filled in is damped, but not hidden: a finite number such as -10 "
-                "stands in the mask in place of minus infinity"
+                "the padding is damped, but not hidden: the mask contains a finite number such "
+                "as -10 instead of minus infinity"
             ]
         return []
 
@@ -255,7 +266,10 @@ def _other(x, rng):
         return x + rng.normal(size=x.shape) * max(float(x.std()), 1.0)
     values = np.unique(x)
     if len(values) < 2:
-        raise ValueError("check: integer tokens must have at least two different values")
+        raise ValueError(
+            "check: x must contain at least two different tokens, because tokens are replaced by "
+            f"other ones, got only {values.tolist()}. Pass real numbers, or other tokens"
+        )
     place = np.searchsorted(values, x)
     return values[(place + rng.integers(1, len(values), size=x.shape)) % len(values)]
 
@@ -331,8 +345,8 @@ def _why_not_causal(seen, leaks, size):
             ]
     if size[leaks].max() < 1e-3:
         return [
-            "the future is damped, but not hidden: a finite number such as -10 stands in the "
-            "mask in place of minus infinity"
+            "the future is damped, but not hidden: the mask contains a finite number such as -10 "
+            "instead of minus infinity"
         ]
     if np.array_equal(leaks, later & ~np.triu(later, 2)):
         return [

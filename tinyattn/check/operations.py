@@ -326,8 +326,11 @@ class OperationChecks:
                         )
 
     def noted(self, f, run):
-        """Return `run` as a function that records its use, for an f that is constant almost
-        everywhere.
+        """Return `run` as a function that records its use.
+
+        Args:
+            f     NumPy function that is constant almost everywhere, such as np.floor or np.equal
+            run   the library's implementation of f
         """
 
         def noted(*args, **options):

@@ -61,7 +61,11 @@ def _observed(op, y, inputs, values, options):
 
 
 def library_frames(depth=1):
-    """Return the library's frames that lead here, innermost first, and the frame of the caller."""
+    """Return (the library's frames that lead here, innermost first; the frame of their caller).
+
+    Args:
+        depth   number of the innermost frames to skip. The caller is None if there is none
+    """
     frame, inside = sys._getframe(depth + 1), []
     while frame is not None and frame.f_code.co_filename.startswith(OURS):
         inside.append(frame)

@@ -30,14 +30,14 @@ class Report:
         return self.text
 
     def expect(self):
-        """Return the report, or raise AssertionError with the text if the check failed."""
+        """Return the report, or raise AssertionError with its text if the check failed."""
         if not self.passed:
             raise AssertionError("\n" + self.text)
         return self
 
 
 def at(name, index):
-    """Write an element as in code: x[0, 2], or x for a single number."""
+    """Return an element as it is written in code: x[0, 2], or x for a single number."""
     return f"{name}[{', '.join(str(int(i)) for i in index)}]" if len(index) else name
 
 

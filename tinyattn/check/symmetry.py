@@ -18,14 +18,18 @@ def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
     Args:
         f          module or function of x. If there are several results, check one of them: lambda
                    x: f(x)[0]
-        x          array
+        x          array, on which f is called
         axis       axis of x that is permuted, where -2 means the rows
-        out_axis   axis of the result. If None, it is the same as `axis`
+        out_axis   axis of the result that must be permuted in the same way. If None, it is `axis`
         rng        seed or numpy.random.Generator for the permutations
         times      number of permutations
 
     Returns:
         a `Report`
+
+    Raises:
+        ValueError: the axis of x has fewer than 2 entries, or the axis of the result has another
+            length
     """
     out_axis = axis if out_axis is None else out_axis
     return _permuted(
@@ -45,13 +49,16 @@ def invariant(f, x, axis=-2, rng=0, times=5):
 
     Args:
         f       module or function of x
-        x       array
+        x       array, on which f is called
         axis    axis of x that is permuted, where -2 means the rows
         rng     seed or numpy.random.Generator for the permutations
         times   number of permutations
 
     Returns:
         a `Report`
+
+    Raises:
+        ValueError: the axis has fewer than 2 entries
     """
     return _permuted(f, x, axis, rng, times, f"invariant: {name_of(f)}", lambda y, p: y, None)
 
@@ -103,7 +110,7 @@ def same(impls, inputs, gradients=True):
     """Check that all implementations give the values and gradients of the first one.
 
     Args:
-        impls       {name: function}, or a list of functions
+        impls       {name: function}, or a list of functions, at least two
         inputs      the arguments as a list or tuple, or one array. Gradients are computed for all
                     floating-point arguments
         gradients   True: also compare the gradients of a randomly weighted sum of the results
@@ -191,9 +198,7 @@ def _difference(name, first, what, came, wanted):
 
 
 def _distance(a, b):
-    """Return |a - b|, with 0 for equal infinities or two nan, and inf if only one is infinite or
-    nan.
-    """
+    """Return |a - b|, where two nan or two equal infinities differ by 0, and one alone by inf."""
     with np.errstate(invalid="ignore"):
         equal = (a == b) | (np.isnan(a) & np.isnan(b))
         return np.where(equal, 0, np.nan_to_num(np.abs(a - b), nan=np.inf))

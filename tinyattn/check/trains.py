@@ -26,21 +26,28 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
     Args:
         module    the module, of which a copy is trained with Adam and without dropout
         batch     the arguments of the loss after the module: (x, target), or (x, mask, target), …
-        loss      loss(module, *batch) -> Tensor, a single number, as for `training.fit`. None:
-                  module(*inputs) is compared with the target, the last one of the batch, by
-                  cross-entropy if it is integers (classes on the last axis of the result, or on
-                  axis 1) and by squared error otherwise
+        loss      function (module, *batch) -> a Tensor with a single number. If None, the result of
+                  module(*inputs) is compared with the target, the last entry of the batch: by
+                  cross-entropy if it contains integers (with the classes on the last axis of the
+                  result, or on axis 1), and by squared error otherwise
         steps     largest number of steps, for each of the learning rates 0.01 and 0.001
         learned   fraction of the first loss below which the batch counts as learned
 
     Returns:
         a `Report`
+
+    Raises:
+        TypeError: the loss is not a Tensor with a single number
+        ValueError: no parameter requires a gradient, or the target does not fit the result
     """
     batch = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
     loss = _usual_loss if loss is None else loss
     trained = {name for name, p in module.named_parameters() if p.requires_grad}
     if not trained:
-        raise ValueError("trains: the module has no parameters that require a gradient")
+        raise ValueError(
+            "trains: the module has no parameters that require a gradient. Pass a "
+            "module with trainable parameters, or call requires_grad_()"
+        )
     for rate in RATES:
         run = _Run(module, loss, batch, trained)
         run.train(steps, rate, learned)
@@ -52,10 +59,12 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
 class _Run:
     """The training of a copy, and its effect on each parameter.
 
-    losses  the loss before each step, and after the last one
-    arrived {name}: parameters that received a gradient at least once. nonzero {name}: parameters
-    that received a nonzero gradient
-    moved   {name}: parameters that have changed
+    Attributes:
+        losses      the loss before each step, and after the last one
+        arrived     names of the parameters that received a gradient at least once
+        nonzero     names of the parameters that received a gradient other than 0
+        moved       names of the parameters that have changed
+        connected   whether the loss depends on any parameter
     """
 
     def __init__(self, module, loss, batch, trained):
@@ -91,6 +100,7 @@ class _Run:
         }
 
     def value(self):
+        """Return the loss of the batch, a Tensor with a single number."""
         value = self.loss(self.module, *self.batch)
         if not isinstance(value, Tensor) or value.size != 1:
             kind = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
@@ -101,7 +111,7 @@ class _Run:
         return value
 
     def lost(self, trained):
-        """Describe the problems that more training would not solve."""
+        """Return whether a parameter did not move, or the loss depends on none of them."""
         return not self.connected or trained - self.moved
 
 
@@ -124,14 +134,15 @@ def _without_dropout(module):
 def _usual_loss(module, *batch):
     if len(batch) < 2:
         raise ValueError(
-            "trains: expected batch = (x, target). Pass loss= if the module needs no target"
+            f"trains: expected batch = (x, target), got a batch of length {len(batch)}. Pass loss= "
+            "if the module needs no target"
         )
     *inputs, target = batch
     y, target = module(*inputs), np.asarray(to_array(target))
     if not isinstance(y, Tensor):
         raise TypeError(
-            f"trains: the module returns a {type(y).__name__}. Pass loss=, a function of the "
-            "module and the batch that returns a single number"
+            f"trains: the module must return a Tensor, got {type(y).__name__}. Pass loss=, a "
+            "function of the module and the batch that returns a single number"
         )
     if target.dtype.kind in "iu":
         for axis in (-1, 1):
@@ -159,7 +170,7 @@ def _report(module, run, trained, batch, learned):
     faults, causes = _faults(run, trained), []
     if run.connected and not last <= learned * first:
         faults.append(
-            f"the batch is not learned by heart: expected a loss below {number(learned * first)}"
+            f"the batch is not memorized: expected a loss below {number(learned * first)}"
         )
         causes = _why_not_learned(run, batch)
     frozen = [name for name, p in module.named_parameters() if name not in trained]
@@ -229,8 +240,8 @@ def _why_not_learned(run, batch):
     if last > 2 * best:
         return ["the loss fell and rose again: unstable, without a norm, or too deep"]
     return [
-        "it falls, but slowly: too few parameters for so many examples, a squashing function "
-        "behind the last layer, or targets of another scale; or more steps="
+        "the loss falls, but slowly: too few parameters for this many examples, a squashing "
+        "function after the last layer, targets of another scale, or too few steps="
     ]
 
 

@@ -31,9 +31,7 @@ STEPPED = (*WHOLE_NUMBERS, np.heaviside, np.less, np.less_equal, np.greater, np.
 
 
 class SlipWarning(UserWarning):
-    """A warning about a line of a training loop that runs, but is probably not what you
-    intended.
-    """
+    """A warning about a line of a training loop that runs, but probably contains a mistake."""
 
 
 @contextmanager
@@ -75,8 +73,8 @@ def watch(model, optimizer):
     ):
         if not hasattr(value, needed):
             raise TypeError(
-                f"check.watch: {name} has no {needed}, because it is a {type(value).__name__}. "
-                f"Write check.watch(model, optimizer)"
+                f"check.watch: {name} must have the attribute {needed}, got "
+                f"{type(value).__name__}. Write check.watch(model, optimizer)"
             )
     watcher = _Watcher(model, optimizer)
     watcher.start()
@@ -515,9 +513,7 @@ class _Watcher:
 
 
 def _elementwise_below(root):
-    """Return the ages of results from which the loss follows by means, sums or elementwise
-    functions.
-    """
+    """Return the ages of results that reach the loss by means, sums and elementwise functions."""
     todo, found = [(root, 0)], set()
     while todo:
         t, depth = todo.pop()

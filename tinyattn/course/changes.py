@@ -19,8 +19,15 @@ NO_CHANGE = ("course.predict", "course.compare", "course.answer", "%", "!", "?",
 def changes(root, number, since_claim=False):
     """Describe how the cells that ran in this kernel differ from the lecture's notebook.
 
-    With `since_claim`, only the cells that ran after the last claim before the current cell count.
-    It returns lines of text, or [] if nothing differs or this is not a Jupyter kernel.
+    Args:
+        root          folder of the project
+        number        number of the lecture, such as "04"
+        since_claim   True: compare only the cells that ran after the last claim before the current
+                      cell
+
+    Returns:
+        a list of texts, one for each change. It is empty if nothing differs, or if this is not a
+        Jupyter kernel
     """
     ran = _cells_that_ran()
     if since_claim:
@@ -34,7 +41,16 @@ def changes(root, number, since_claim=False):
 
 
 def changes_of(root, number, function):
-    """Describe the changed cells that define a function, or names that it uses."""
+    """Describe the changed cells that define a function, or a name that the function uses.
+
+    Args:
+        root       folder of the project
+        number     number of the lecture, such as "04"
+        function   the function
+
+    Returns:
+        a list of texts, one for each changed cell
+    """
     used = _names_used(function)
     changed, _ = _changed_cells(root, number, _cells_that_ran())
     return [_difference(a, b) for a, b in changed if used & _names_made(b)]

@@ -57,15 +57,11 @@ SHORT = "this short run:"
 
 
 class ClaimError(CourseError):
-    """The error for a result that disagrees with the ledger, or a claim that is not in the
-    ledger.
-    """
+    """The error for a claim that is not in the ledger, or whose result disagrees with it."""
 
 
 def full():
-    """Return whether this is a full run (TINYATTN_FULL=1), which tests each claim at its full
-    size.
-    """
+    """Return whether this is a full run (TINYATTN_FULL=1), which tests claims at full size."""
     return os.environ.get("TINYATTN_FULL", "") not in ("", "0")
 
 
@@ -92,6 +88,9 @@ def seeds(quick=1):
 
     Args:
         quick   number of seeds in a quick run
+
+    Returns:
+        a tuple of integers, which is written in an f-string as, for example, "5 seeds"
     """
     return Seeds(range(5 if full() else 1 if small() else quick))
 
@@ -166,8 +165,8 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
 
     Args:
         number          number of the claim, "C027"
-        holds           True, False, "partly", or "undecided": at this scale, the baseline or the
-                        control is within the spread
+        holds           True, False, "partly", or "undecided" if the baseline or the control is
+                        within the spread of the seeds at this scale
         evidence        the figures that decided the verdict, with the number of seeds and events.
                         The first sentence is the comparison that decides, because a badge folds the
                         rest
@@ -178,11 +177,15 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
                         long as the code agrees with it (holds=True)
         quick_decides   False if one short training may give either result, so that a quick run does
                         not decide
-        root            folder of the project. If None, it is searched from the working folder
+        root            folder of the project. If None, look for it in the working folder and above
+
+    Returns:
+        a `Claim`
 
     Raises:
         ClaimError: the claim is not in the ledger or has a different result, or a full run has no
             control
+        TypeError: `holds` is none of these values, or not True or False for a proof
     """
     verdict = _verdict(number, holds, proved)
     try:
@@ -250,10 +253,14 @@ def _enter(number, entry, verdict, evidence, control):
 
 
 def read_ledger(path):
-    """Return the ledger as a dictionary from claim to its fields, in the order of the file.
+    """Return the ledger, {number of a claim: {field: value}}, in the order of the file.
 
-    Raises ClaimError, which names the claim and the field, if a field is missing, unknown or of a
-    wrong type.
+    Args:
+        path   path of the ledger
+
+    Raises:
+        ClaimError: the file is not valid TOML, or a claim has a missing or unknown field or an
+            unknown verdict. The error names the claim
     """
     try:
         ledger = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -271,7 +278,12 @@ def read_ledger(path):
 
 
 def write_ledger(path, ledger):
-    """Write the ledger in the given order, completely or not at all."""
+    """Write the ledger in the given order, completely or not at all.
+
+    Args:
+        path     path of the ledger
+        ledger   {number of a claim: {field: value}}
+    """
     tables = [HEADER]
     for number, entry in ledger.items():
         lines = [f"{field} = {_toml(entry[field])}" for field in FIELDS]

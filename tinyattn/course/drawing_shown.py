@@ -20,10 +20,18 @@ class SavedDrawing:
 
 
 def shown(svg, until=None, focus=()):
-    """Return a drawing's text at step `until`, with all parts pale except those in `focus`.
+    """Return the SVG text of a drawing up to a step, with all parts pale except some.
 
-    The name of a part stands for the parts inside it too. A drawing with either argument no longer
-    builds up by key presses. Raises ValueError for a missing part.
+    If `until` or `focus` is given, the drawing no longer builds up by key presses.
+
+    Args:
+        svg     text of the drawing
+        until   number of the last step that is shown. If None, all are shown
+        focus   name or names of the parts that keep their colour, together with the parts inside
+                them. If empty, all parts do
+
+    Raises:
+        ValueError: the drawing has no such part
     """
     lines, keep = [], True
     for line in svg.split("\n"):

@@ -13,9 +13,11 @@ def drawing(name, until=None, focus=(), root=None):
 
     Args:
         name    name of the drawing
-        until   number of the step up to which the drawing is shown immediately, without key presses
-        focus   names of the parts that keep their colour, while all others are pale
-        root    folder of the project. If None, it is searched from the working folder
+        until   number of the last step that is shown, without key presses. If None, a deck shows
+                all steps, one after each key press
+        focus   name or names of the parts that keep their colour, while all others are pale. If
+                empty, all parts do
+        root    folder of the project. If None, look for it in the working folder and above
 
     Raises:
         CourseError: there is no such drawing
@@ -33,8 +35,8 @@ def where(name, *parts, root=None):
 
     Args:
         name    name of the drawing
-        parts   names of the parts
-        root    folder of the project. If None, it is searched from the working folder
+        parts   names of the parts that keep their colour, while all others are pale
+        root    folder of the project. If None, look for it in the working folder and above
 
     Raises:
         CourseError: there is no such drawing

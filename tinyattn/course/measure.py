@@ -7,10 +7,14 @@ import numpy as np
 
 
 def seconds(work, at_least=0.05, rounds=3):
-    """Return the shortest time of several calls, which other programs disturbed least.
+    """Return the shortest time of several calls in seconds, which other programs disturbed least.
 
-    The first call does not count, because it may compile. Calls are repeated until `rounds` calls
-    and `at_least` seconds are reached.
+    One more call comes first and is not measured, because it may compile a kernel.
+
+    Args:
+        work       function without arguments
+        at_least   smallest total time of the measured calls in seconds
+        rounds     smallest number of measured calls
     """
     work()
     best, spent, done = np.inf, 0.0, 0
@@ -23,7 +27,11 @@ def seconds(work, at_least=0.05, rounds=3):
 
 
 def memory(work):
-    """Return the largest number of bytes that all arrays together take while `work` runs."""
+    """Return the largest number of bytes that are allocated at the same time while `work` runs.
+
+    Args:
+        work   function without arguments. It is called twice, and only the second call is measured
+    """
     work()  # the first call may compile a kernel
     tracemalloc.start()
     try:
@@ -34,5 +42,10 @@ def memory(work):
 
 
 def slope(x, y):
-    """Return the power p in y ~ x^p: the slope of a straight line in logarithms."""
+    """Return the power p in y ~ x^p, the slope of a straight line through (ln x, ln y).
+
+    Args:
+        x   positive numbers [N]
+        y   positive numbers [N]
+    """
     return np.polyfit(np.log(x), np.log(y), 1)[0]

@@ -23,10 +23,10 @@ def quality(found, truth, weights=None):
     Args:
         found     object that each point was assigned to [N] int, negative for none
         truth     object that each point belongs to [N] int, negative for noise
-        weights   [N], for example energies. If None, all weights are 1
+        weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
-        [2]
+        [2], efficiency and purity. Weights enter the overlaps, not the counts of objects
     """
     m = graph.match(found, truth, weights=weights)
     return np.nan_to_num([m.efficiency, m.purity])
@@ -36,19 +36,22 @@ def balance(efficiency, purity):
     """Return the harmonic mean of efficiency and purity, or 0 if both are 0.
 
     Args:
-        efficiency   a number, or an array
-        purity       a number, or an array of the same shape
+        efficiency   efficiency, a number or an array
+        purity       purity, a number or an array of the same shape
     """
     total = np.asarray(efficiency) + np.asarray(purity)
     return 2 * np.multiply(efficiency, purity) / np.where(total > 0, total, 1)
 
 
 def condensation_points(beta, truth):
-    """Return the point with the highest β of each true object, ordered by the objects' numbers.
+    """Return the index of the point with the highest β of each true object.
 
     Args:
         beta    condensation strength of each point [N]
         truth   object of each point [N] int, negative for noise
+
+    Returns:
+        [M] int, ordered by the numbers of the M objects. Among equal β, the first point counts
     """
     order = np.argsort(-np.asarray(beta), kind="stable")
     return first_of_each(order, truth)
@@ -58,26 +61,33 @@ def first_of_each(order, truth):
     """Return the first point of each true object in a given order.
 
     Args:
-        order   indices of points, from the first to the last
+        order   indices of all points in this order [N] int
         truth   object of each point [N] int, negative for noise
+
+    Returns:
+        the indices of the points [M] int, ordered by the numbers of the M objects
     """
     order = order[truth[order] >= 0]
     return order[np.unique(truth[order], return_index=True)[1]]
 
 
 def silhouette(x, truth, event):
-    """Return the mean of (b - a) / max(a, b) over the points of objects.
+    """Return the mean silhouette, (b - a) / max(a, b), of the points that belong to objects.
 
     For each point, a is the mean distance to the other points of its object, and b is the mean
-    distance to the points of the nearest other object of the event. Events with fewer than two
-    objects are omitted.
+    distance to the points of another object of the event, namely the one for which this mean is
+    smallest. Points that are alone in their object are omitted, and so are events with fewer than
+    two objects.
 
     Args:
         x       positions of the points [N, C]
         truth   object of each point [N] int, negative for noise
         event   event of each point [N] int
+
+    Returns:
+        a number from -1 (mixed) to 1 (separate), or nan if no point remains
     """
-    values = []
+    values = [np.zeros(0)]
     for e in np.unique(event):
         rows = np.flatnonzero((event == e) & (truth >= 0))
         names, own = np.unique(truth[rows], return_inverse=True)
@@ -91,7 +101,9 @@ def silhouette(x, truth, event):
         mean[np.arange(len(rows)), own] = np.inf
         b = mean.min(axis=1)
         values.append((b - a) / np.maximum(np.maximum(a, b), 1e-9))
-    return np.nanmean(np.concatenate(values))
+    values = np.concatenate(values)
+    values = values[~np.isnan(values)]
+    return values.mean() if len(values) else np.nan
 
 
 # ---------------------------------------------------------------- thresholds
@@ -105,12 +117,12 @@ def scan(beta, x, truth, event, t_beta, t_d, weights=None):
         x         positions of the points [N, C]
         truth     object of each point [N] int, negative for noise
         event     event of each point [N] int
-        t_beta    thresholds of β
-        t_d       distances within which a point claims others
-        weights   [N], for example energies. If None, all weights are 1
+        t_beta    list of thresholds of β, as in `graph.condense`
+        t_d       list of distances within which a point claims others
+        weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
-        [2, len(t_beta), len(t_d)]
+        [2, len(t_beta), len(t_d)], the efficiency and the purity of each pair
     """
     found = [
         [quality(graph.condense(beta, x, b, d, event)[0], truth, weights) for d in t_d]
@@ -120,7 +132,7 @@ def scan(beta, x, truth, event, t_beta, t_d, weights=None):
 
 
 def best_pair(values):
-    """Return the indices (i, j) of the thresholds with the highest balance.
+    """Return the indices (i, j) of the thresholds (t_beta, t_d) with the highest balance.
 
     Args:
         values   the result of `scan`
@@ -135,6 +147,9 @@ def one_step_aside(values, place):
     Args:
         values   the result of `scan`
         place    indices (i, j) of the pair
+
+    Returns:
+        [2], efficiency and purity, which may belong to different pairs
     """
     i, j = place
     return values[:, max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2].min(axis=(1, 2))
@@ -144,10 +159,11 @@ def best_setting(collect, settings, truth, weights=None):
     """Return the setting for which collect(*setting) has the highest balance.
 
     Args:
-        collect    function from the numbers of a setting to the object found for each point [N]
-        settings   the settings, tuples
+        collect    function that is called with the numbers of a setting, and returns the object to
+                   which each point is assigned [N]
+        settings   list of tuples of numbers
         truth      object of each point [N] int, negative for noise
-        weights    [N], for example energies. If None, all weights are 1
+        weights    weight of each point [N], such as its energy. If None, all weights are 1
     """
     return max(settings, key=lambda s: balance(*quality(collect(*s), truth, weights)))
 
@@ -169,7 +185,7 @@ def redrawn(sums, statistic, draws=1000, rng=0):
         rng         seed of the draws
 
     Returns:
-        [1 + draws, ...]
+        the statistic [1 + draws, ...], of which row 0 belongs to the given events
     """
     drawn = times_drawn(len(sums), draws, rng)
     return statistic(np.tensordot(drawn, np.asarray(sums, float), axes=1))
@@ -179,7 +195,7 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
     """Return a statistic of single values, such as their median, for random draws of events.
 
     Args:
-        values      [n]
+        values      the values [n]
         event       event of each value [n] int
         E           number of events, including those without a value
         statistic   function of an array of values
@@ -187,7 +203,7 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
         rng         seed of the draws
 
     Returns:
-        [1 + draws]
+        the statistic [1 + draws], of which entry 0 belongs to the given events
     """
     drawn = times_drawn(E, draws, rng)
     samples = (np.repeat(values, times[event]) for times in drawn)
@@ -195,7 +211,7 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
 
 
 def times_drawn(E, draws=1000, rng=0):
-    """Return how often each event occurs: once each in row 0, then once per row for each draw.
+    """Return how often each event is drawn, where row 0 contains every event once.
 
     Args:
         E       number of events
@@ -203,7 +219,7 @@ def times_drawn(E, draws=1000, rng=0):
         rng     seed of the draws
 
     Returns:
-        [1 + draws, E] int
+        how often each of the E events is drawn [1 + draws, E] int
     """
     drawn = np.random.default_rng(rng).multinomial(E, np.full(E, 1 / E), size=draws)
     # np.repeat needs the type of an index, which has 32 bits in a browser
@@ -211,10 +227,13 @@ def times_drawn(E, draws=1000, rng=0):
 
 
 def interval(values):
-    """Return the central 95% of the draws: (low, high), along axis 0.
+    """Return the bounds of the central 95% of the draws.
 
     Args:
-        values   the result of `redrawn`, whose row 0 belongs to the given events and is left out
+        values   the result of `redrawn`, whose row 0 belongs to the given events and is omitted
+
+    Returns:
+        [2, ...], the lower and the upper bound
     """
     return np.percentile(values[1:], [2.5, 97.5], axis=0)
 
@@ -226,10 +245,10 @@ def counts(found, truth, event, weights=None):
         found     object that each point was assigned to [N] int, negative for none
         truth     object that each point belongs to [N] int, negative for noise
         event     event of each point [N] int, in ascending order
-        weights   [N], for example energies. If None, all weights are 1
+        weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
-        [E, 3] int
+        numbers of true objects, found objects and matches [E, 3] int
     """
 
     def objects(numbers):
@@ -247,18 +266,21 @@ def counted_balance(sums):
 
     Args:
         sums   sums of `counts` over events [..., 3]
+
+    Returns:
+        the balance [...], with 0 where there are no objects
     """
     return 2 * sums[..., 2] / np.maximum(sums[..., 0] + sums[..., 1], 1)
 
 
 class Outcome(NamedTuple):
-    """The outcome for M true and F found objects.
+    """The comparison of F found objects with M true objects.
 
     Attributes:
         hit     whether each true object was found [M] bool
         right   whether each found object matches a true one [F] bool
-        holds   the true object with the largest part in each found object, or -1 if the found
-                object contains only noise [F] int
+        holds   true object that makes up most of each found object, or -1 if the found object
+                contains only noise [F] int
         home    event of each found object [F] int
         pairs   found and true object of each match [P, 2] int
     """
@@ -278,7 +300,7 @@ def outcome(found, truth, event, M, weights=None):
         truth     object that each point belongs to [N] int, negative for noise
         event     event of each point [N] int
         M         number of true objects
-        weights   [N], for example energies. If None, all weights are 1
+        weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
         an `Outcome`
@@ -295,11 +317,11 @@ def outcome(found, truth, event, M, weights=None):
 
 
 def binned(result, group, home, groups, E):
-    """Count four kinds of objects (true, hit, found, right) for each event and group of true
-    objects.
+    """Count true, hit, found and right objects for each event and each group of true objects.
 
-    A found object counts in the group of the true object that makes up most of it. An object that
-    contains only noise counts in no group. See `efficiency_purity`.
+    A true object is hit if it was found, and a found object is right if it matches. A found object
+    counts in the group of the true object that makes up most of it. An object that contains only
+    noise counts in no group. See `efficiency_purity`.
 
     Args:
         result   an `Outcome`
@@ -309,7 +331,7 @@ def binned(result, group, home, groups, E):
         E        number of events
 
     Returns:
-        [E, groups, 4]
+        [E, groups, 4], the numbers of true, hit, found and right objects
     """
     counted = np.zeros((E, groups, 4))
     held = result.holds >= 0
@@ -335,11 +357,11 @@ def per_event(event, columns, E):
 
     Args:
         event     event of each point [N] int
-        columns   arrays [N]
+        columns   list of C arrays [N]
         E         number of events
 
     Returns:
-        [E, columns]
+        the sums [E, C]
     """
     return np.stack([np.bincount(event, weights=c, minlength=E) for c in columns], axis=1)
 
@@ -348,7 +370,10 @@ def ranks(values):
     """Return the rank of each value, from 0. Equal values are ranked in their order.
 
     Args:
-        values   [n]
+        values   numbers [n]
+
+    Returns:
+        the ranks [n] float
     """
     return np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(float)
 
@@ -358,6 +383,9 @@ def correlation(sums):
 
     Args:
         sums   sums of (1, a, b, a², b², ab) over points [..., 6]
+
+    Returns:
+        the correlations [...], from -1 to 1
     """
     n, a, b, aa, bb, ab = np.moveaxis(np.asarray(sums, float), -1, 0)
     return (n * ab - a * b) / np.sqrt((n * aa - a * a) * (n * bb - b * b))

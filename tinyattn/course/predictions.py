@@ -46,6 +46,9 @@ def predict(words=""):
     Args:
         words   text of your prediction
 
+    Returns:
+        a `Note`, which the notebook displays
+
     Raises:
         TypeError: words is not a string
     """
@@ -65,10 +68,10 @@ def compare(*numbers, root=None):
     Args:
         numbers   numbers of claims, such as "C030", for which verdict and evidence are read from
                   the ledger. Without a number, the figure above is the answer
-        root      folder of the project. If None, it is searched from the working folder
+        root      folder of the project. If None, look for it in the working folder and above
 
     Raises:
-        CourseError: a claim is not in the ledger
+        CourseError: a claim is not in the ledger, or there is no ledger
     """
     words = _taken_up()
     said = ("You expected:", f"“{words}”") if words else (_missing(words), "")
@@ -76,11 +79,14 @@ def compare(*numbers, root=None):
 
 
 def sealed(right, words):
-    """Encode the answers of a question so that nobody reads them by accident, as `answer` explains.
+    """Encode the answers of a question, so that nobody reads them by accident.
 
     Args:
         right   the letter of the right answer
         words   {letter: why it is right, or why it is wrong}
+
+    Returns:
+        a text that `answer` decodes
 
     Raises:
         ValueError: there are no words for `right`
@@ -94,12 +100,12 @@ def sealed(right, words):
 
 
 def answer(seal):
-    """Show whether the last prediction was right, and why, for a question that offers answers.
+    """Show whether the last prediction was right, and why, for a question with several choices.
 
-    Nothing is shown before there is a prediction.
+    Before there is a prediction, the answer is not shown.
 
     Args:
-        seal   the answers, as `sealed` wrote them into the student's copy
+        seal   result of `sealed`, which contains the choices and the right answer
     """
     right, words = json.loads(zlib.decompress(base64.b64decode(seal)))
     said = _taken_up() or _answered.get(seal)  # the second one counts if this cell runs again

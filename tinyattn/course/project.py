@@ -32,10 +32,16 @@ class NoSuchLecture(CourseError):
 
 @dataclass(frozen=True)
 class Document:
-    """One text of the course, a lecture or a homework, and the files generated from it."""
+    """One text of the course, a lecture or a homework, and the files generated from it.
+
+    Attributes:
+        root     folder of the project
+        number   number of the text, "04" for a lecture and "hw04" for a homework
+        slug     rest of the file's name, such as "self_attention"
+    """
 
     root: Path
-    number: str  # "04" for a lecture, "hw04" for a homework
+    number: str
     slug: str
 
     @property
@@ -87,11 +93,17 @@ def is_root(folder):
 
 
 def find_root(start=None):
-    """Return the course: a checkout above `start` (default: the working folder) or the package's
-    own.
+    """Return the folder of the course.
 
-    Raises CourseError if there is neither, for example because only the package's folder was
-    copied.
+    This is the first of the following folders that contains the course: `start`, each folder above
+    it, the checkout to which the package belongs, and the copy that was installed with the package.
+
+    Args:
+        start   folder in which the search begins. If None, the working folder
+
+    Raises:
+        CourseError: none of these folders contains the course, for example because only the
+            package's folder was copied
     """
     start = Path.cwd() if start is None else Path(start).resolve()
     package = Path(__file__).resolve().parents[1]
@@ -108,7 +120,8 @@ def find_root(start=None):
 def find_checkout():
     """Return the project's folder, for commands that write texts, notebooks or verdicts into it.
 
-    Raises CourseError if there is only an installed course.
+    Raises:
+        CourseError: there is only an installed course, or none at all
     """
     root = find_root()
     if root == SHIPPED:
@@ -121,9 +134,10 @@ def find_checkout():
 
 
 def students_folder():
-    """Return the folder of a student's copies if the course is installed.
+    """Return the folder `tinyattn-course` with a student's copies of an installed course.
 
-    It is the working folder or one above.
+    It is in the working folder or in a folder above. If it does not exist yet, the result is its
+    path in the working folder.
     """
     here = Path.cwd()
     there = (folder / STUDENTS for folder in (here, *here.parents))
@@ -131,7 +145,11 @@ def students_folder():
 
 
 def install(extra=""):
-    """Return the command that installs an extra (or the library's requirements) here."""
+    """Return the command that installs an extra into the current environment, as text.
+
+    Args:
+        extra   name of the extra, such as "class". If "", only the library's requirements
+    """
     if _in_checkout():
         return f'{pip()} install -e ".[{extra}]"' if extra else f"{pip()} install -e ."
     return f'{pip()} install "tinyattn[{extra}]"' if extra else f"{pip()} install tinyattn"
@@ -162,7 +180,15 @@ def homework(root):
 def find(root, number):
     """Return the lecture ("4", "04") or homework ("hw04") with this number.
 
-    Raises NoSuchLecture with a list of the existing ones.
+    Args:
+        root     folder of the project
+        number   number or full name
+
+    Returns:
+        a `Document`
+
+    Raises:
+        NoSuchLecture: there is none with this number. The error lists the existing ones
     """
     wanted = re.sub(r"^(hw)?(\d)$", r"\g<1>0\2", str(number).lower())
     there = lectures(root) + homework(root)
@@ -170,11 +196,18 @@ def find(root, number):
         if wanted in (document.number, document.name):
             return document
     listing = "\n".join(f"    {d.number:5} {d.slug.replace('_', ' ')}" for d in there)
-    raise NoSuchLecture(f"there is no lecture '{number}'; there are\n{listing or '    none yet'}")
+    raise NoSuchLecture(
+        f"there is no lecture or homework '{number}'. Choose one of\n{listing or '    none yet'}"
+    )
 
 
 def write_text(path, text):
-    """Write a file completely or not at all, so that a reader never sees half of it."""
+    """Write a file completely or not at all, so that a reader never sees half of it.
+
+    Args:
+        path   path of the file. Missing folders are created
+        text   text, which is written in UTF-8
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, [text.encode()])

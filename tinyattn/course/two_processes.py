@@ -37,6 +37,12 @@ class Threads:
     """A stand-in for a communicator of MPI, whose processes are threads of this process.
 
     Make one for each thread with `Threads.of(size)`.
+
+    Args:
+        rank      index of this thread
+        size      number of threads
+        barrier   barrier that all threads share
+        sent      list with an entry for each thread, which all threads share
     """
 
     def __init__(self, rank, size, barrier, sent):
@@ -72,10 +78,10 @@ def trained(comm=None, average=average_gradients):
 
     Args:
         comm      communicator of mpi4py, or `Threads`. If None, a single process uses whole batches
-        average   function that combines the gradients of several processes
+        average   function (model, comm) that combines the gradients of several processes
 
     Raises:
-        ValueError: the batch cannot be divided into parts of equal size
+        ValueError: the batch of 8 texts cannot be divided equally among the processes
     """
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     if BATCH % size:

@@ -22,8 +22,7 @@ SHIPPED = np.dtype("<f2")
 
 
 def trained(name, module, train, *, root=None):
-    """Load the weights of the full run into the module, and return the recorded results of its
-    training.
+    """Load the weights of the full run into the module, and return the record of its training.
 
     A full run (`tinyattn full`) calls `train`, rounds the weights to the 16 bits in which they are
     shipped, and writes the file. Therefore, the experiments use the same weights that are shipped.
@@ -34,8 +33,8 @@ def trained(name, module, train, *, root=None):
                  lectures/weights/05_sum_of_digits.safetensors
         module   any nn.Module, whose parameters and buffers are replaced
         train    function without arguments that trains the module and returns a dictionary of
-                 arrays to show, such as {"loss": [...]}, or None
-        root     folder of the project. If None, it is searched from the working folder
+                 arrays to show, such as {"loss": [...]}, or None if there are none
+        root     folder of the project. If None, look for it in the working folder and above
 
     Returns:
         the dictionary of arrays
@@ -100,9 +99,9 @@ def _halves(value):
 def packed(arrays):
     """Return the arrays as they are stored, with all 16-bit numbers in one array of bytes [2, N].
 
-    "layout" contains their shapes as JSON. The upper bytes of weights are similar, so a compressed
-    package becomes 7% smaller. The arrays are ordered by name, so a full run that finds the same
-    weights again writes the same file.
+    In the result, "layout" contains their shapes as JSON. The upper bytes of weights are similar,
+    so a compressed package becomes 7% smaller. The arrays are ordered by name, so a full run that
+    finds the same weights again writes the same file.
     """
     arrays = dict(sorted(arrays.items()))
     halves = {name: a for name, a in arrays.items() if np.asarray(a).dtype == SHIPPED}

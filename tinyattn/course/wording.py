@@ -6,7 +6,7 @@ def percent(share, digits=1):
 
     Args:
         share    fraction, from 0 to 1
-        digits   decimals of all other values
+        digits   number of decimals of all other values
     """
     number = f"{100 * share:.{digits}f}"
     return f"{abs(float(number)):.0f}%" if float(number) in (0, 100) else f"{number}%"
@@ -16,8 +16,8 @@ def at_least(share, digits=1):
     """Return a lower bound of a fraction as text, "at least 97.5%", or "100%" if it rounds to that.
 
     Args:
-        share    fraction, from 0 to 1
-        digits   decimals
+        share    lower bound, from 0 to 1
+        digits   number of decimals
     """
     text = percent(share, digits)
     return text if text == "100%" else f"at least {text}"
@@ -27,7 +27,7 @@ def difference(size):
     """Return the size of a difference as text, "3e-15", or "exactly 0" if there is none.
 
     Args:
-        size   a number
+        size   the difference, a number >= 0
     """
     return f"{size:.0e}" if size else "exactly 0"
 

@@ -18,8 +18,17 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
         batch_size   number of examples in a batch. The last batch is shorter if batch_size does not
                      divide N
         shuffle      False: the examples stay in their order
-        rng          seed or numpy.random.Generator, which gives a new order in each epoch
+        rng          seed or numpy.random.Generator, or None for the default generator. Each epoch
+                     has a new order
         drop_last    True: a shorter last batch is omitted
+
+    Returns:
+        a `Batches`, which you can iterate over once per epoch
+
+    Raises:
+        TypeError: there are no arrays, or a list or tuple of arrays is given instead of arrays
+        ValueError: the arrays differ in length or are empty, or batch_size is not a whole number >=
+            1, or drop_last leaves no batch
     """
     return Batches(arrays, batch_size, shuffle, rng, drop_last)
 
@@ -38,7 +47,7 @@ class Batches:
     def __init__(self, arrays, batch_size, shuffle, rng, drop_last):
         self.arrays, self.n = _same_length("batches", arrays)
         if not _is_whole(batch_size) or batch_size < 1:
-            raise ValueError(f"batches: batch_size must be a whole number ≥ 1, got {batch_size!r}")
+            raise ValueError(f"batches: batch_size must be a whole number >= 1, got {batch_size!r}")
         if drop_last and batch_size > self.n:
             raise ValueError(
                 f"batches: drop_last=True leaves no batch, because batch_size={batch_size} is "
@@ -69,8 +78,17 @@ def split(*arrays, held_out=0.2, rng=None):
 
     Args:
         arrays     arrays with the examples on the first axis [N, ...]
-        held_out   fraction (such as 0.2) or number (such as 360) of the examples to hold out
-        rng        seed or numpy.random.Generator. The same seed holds out the same examples
+        held_out   fraction (a float, such as 0.2) or number (an integer, such as 360) of the
+                   examples to hold out
+        rng        seed or numpy.random.Generator, or None for the default generator. The same seed
+                   holds out the same examples
+
+    Returns:
+        (train, test), two tuples with one array for each given one. Matching examples stay together
+
+    Raises:
+        TypeError: there are no arrays, or a list or tuple of arrays is given instead of arrays
+        ValueError: the arrays differ in length or are empty, or one side would be empty
     """
     arrays, n = _same_length("split", arrays)
     if _is_whole(held_out):

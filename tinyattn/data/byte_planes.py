@@ -8,6 +8,9 @@ def bytes_apart(x):
 
     The high bytes of neighbouring numbers are similar, so this order makes a compressed file
     smaller, by a sixth for the particles of jets and by 7% for the weights of networks.
+
+    Args:
+        x   array of n numbers of any shape
     """
     planes = np.ascontiguousarray(x).reshape(-1, 1).view(np.uint8).T
     # a copy is needed, because a file would keep the order of a view
@@ -15,5 +18,10 @@ def bytes_apart(x):
 
 
 def bytes_together(planes, dtype):
-    """Return the numbers [n] whose bytes are given as [k, n], the inverse of `bytes_apart`."""
+    """Return the numbers [n] whose bytes are given as [k, n], the inverse of `bytes_apart`.
+
+    Args:
+        planes   bytes [k, n]
+        dtype    dtype of the numbers, with k bytes each
+    """
     return np.ascontiguousarray(planes.T).view(dtype)[:, 0]

@@ -28,7 +28,7 @@ class Scenes:
     """Images of one or two emoji, where the first axis of all arrays is the image.
 
     Attributes:
-        images   [N, 24, 52, 3] float32 in 0..1
+        images   RGB images with values from 0 to 1 [N, 24, 52, 3] float32
         which    [N, 2] int64: indices of the emoji from left to right, -1 if there is no second
                  emoji
         left     [N, 2] int64: column of pixels where each emoji begins, -1 if there is no second
@@ -46,7 +46,10 @@ class Scenes:
         """Return the captions, which name the emoji from left to right, as in "taxi and red apple".
 
         Args:
-            names   the caption of each emoji
+            names   the caption of each emoji, the second result of `emoji`
+
+        Returns:
+            a list of N texts
         """
         return [" and ".join(names[i] for i in pair if i >= 0) for pair in self.which]
 
@@ -55,10 +58,11 @@ def scenes(pictures, which, rng=None):
     """Generate images of one or two complete emoji side by side at random positions.
 
     Args:
-        pictures   images to choose from [M, 24, 24, 3]
+        pictures   images of emoji to choose from [M, 24, 24, 3], such as the first result of
+                   `emoji`
         which      indices [N, 2] int of the emoji from left to right, -1 if there is no second
                    emoji
-        rng        seed or numpy.random.Generator
+        rng        seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         `Scenes`
@@ -75,8 +79,8 @@ def scenes(pictures, which, rng=None):
         )
     if which.size and (which[:, 0].min() < 0 or which.min() < -1 or which.max() >= len(pictures)):
         raise ValueError(
-            f"scenes: which must hold indices from 0 to {len(pictures) - 1} into pictures, or -1 "
-            f"for an image without a second emoji, got {which.min()} to {which.max()}"
+            f"scenes: which must contain indices from 0 to {len(pictures) - 1}, or -1 for an "
+            f"image without a second emoji, got {which.min()} to {which.max()}"
         )
     two = which[:, 1] >= 0
     first = rng.integers(0, WIDTH - SIZE * (1 + two) + 1)

@@ -6,12 +6,18 @@ from tinyattn.engine.random import generator
 
 
 def moons(n=400, noise=0.1, rng=None):
-    """Generate two interlocking half circles: points [n, 2] float32, classes 0 and 1 [n].
+    """Generate points on two interlocking half circles, one for each class.
 
     Args:
         n       number of points
-        noise   standard deviation added to both coordinates
-        rng     seed or numpy.random.Generator
+        noise   standard deviation of the noise added to both coordinates
+        rng     seed or numpy.random.Generator, or None for the default generator
+
+    Returns:
+        (x, y), the points [n, 2] float32 and their classes 0 and 1 [n] int64
+
+    Raises:
+        ValueError: n is below 2, or noise is negative
     """
     _check("moons", n, noise, at_least=2)
     rng = generator(rng)
@@ -24,15 +30,21 @@ def moons(n=400, noise=0.1, rng=None):
 
 
 def spirals(n=400, classes=3, noise=0.15, rng=None):
-    """Generate the arms of a spiral, one for each class: points [n, 2] float32, classes [n].
+    """Generate points on the arms of a spiral, one for each class.
 
     An arm starts near the origin and winds ¾ of a turn up to radius 1.
 
     Args:
         n         number of points
         classes   number of arms
-        noise     standard deviation of the angle, in radians
-        rng       seed or numpy.random.Generator
+        noise     standard deviation of the noise added to the angle, in radians
+        rng       seed or numpy.random.Generator, or None for the default generator
+
+    Returns:
+        (x, y), the points [n, 2] float32 and their classes 0 to classes - 1 [n] int64
+
+    Raises:
+        ValueError: n is below `classes`, or noise is negative
     """
     _check("spirals", n, noise, at_least=classes)
     rng = generator(rng)
@@ -44,14 +56,18 @@ def spirals(n=400, classes=3, noise=0.15, rng=None):
 
 
 def sine(n=200, noise=0.1, rng=None):
-    """Generate y = sin x + noise for x uniform in [-π, π].
-
-    x [n, 1] is ascending, and both x and y [n, 1] are float32.
+    """Generate y = sin x + noise for random x, uniform in [-π, π].
 
     Args:
         n       number of points
         noise   standard deviation of the noise
-        rng     seed or numpy.random.Generator
+        rng     seed or numpy.random.Generator, or None for the default generator
+
+    Returns:
+        (x, y), both [n, 1] float32, where x is ascending
+
+    Raises:
+        ValueError: n is below 1, or noise is negative
     """
     _check("sine", n, noise, at_least=1)
     rng = generator(rng)

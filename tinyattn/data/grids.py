@@ -30,7 +30,7 @@ class Grids:
     """Generated images with captions, where the first axis of all arrays is the image.
 
     Attributes:
-        images    [N, 18, 18, 3] float32 in 0..1
+        images    RGB images with values from 0 to 1 [N, 18, 18, 3] float32
         tokens    [N, T + 1] int64: START, the caption, END, then PAD
         cells     [N, T] int64: the cell 0..8 that each of tokens[:, 1:] refers to, -1 for END and
                   PAD
@@ -66,7 +66,10 @@ def words(tokens):
 
 
 def masks():
-    """Return the pixels of the shapes [4, CELL, CELL] bool, with an empty last row and column."""
+    """Return the pixels of the four SHAPES in a cell, [4, CELL, CELL] bool.
+
+    The last row and column are empty, so shapes in neighbouring cells do not touch.
+    """
     y, x = np.mgrid[:CELL, :CELL] - 2  # -2 to 3
     inside = np.maximum(abs(y), abs(x)) < 3
     inside[-1], inside[:, -1] = False, False
@@ -85,13 +88,14 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
         n          number of images
         objects    numbers of objects to choose from, each 1 to 9
         repeated   True: all objects of an image have the same shape
-        rng        seed or numpy.random.Generator. The same seed gives the same images
+        rng        seed or numpy.random.Generator, or None for the default generator. The same seed
+                   gives the same images
 
     Returns:
         `Grids`
 
     Raises:
-        ValueError: objects is empty or contains a number outside 1 to 9
+        ValueError: objects is empty, or contains a number below 1 or above 9
     """
     rng = generator(rng)
     objects = np.asarray(objects)

@@ -12,14 +12,14 @@ HARD_TEST = 4000  # the last jets of hard_jets.npz
 
 
 class Jets(NamedTuple):
-    """B jets of at most P = 40 particles, sorted by descending pT and padded with 0.
+    """B jets of at most P = 40 particles, which are sorted by descending pT and padded with 0.
 
     Attributes:
         particles   pT in GeV, and Δη and Δφ relative to the axis of the jet [B, P, 3] float32
-        charge      -1, 0 or 1 [B, P] int64
+        charge      electric charge, -1, 0 or 1 [B, P] int64
         mask        True where there is a particle [B, P] bool
         label       0 for QCD, 1 for top [B] int64
-        jet         pT in GeV, η and mass in GeV of all particles of the jet [B, 3] float32
+        jet         pT in GeV, η and mass in GeV of the jet, from all its particles [B, 3] float32
     """
 
     particles: np.ndarray  # [B, P, 3] float32: pT in GeV, Δη and Δφ from the axis of the jet
@@ -30,14 +30,15 @@ class Jets(NamedTuple):
 
 
 def jets(part="train"):
-    """Load QCD and top jets of 500 to 700 GeV, half of each, 4000 to train and 1000 to test.
+    """Load simulated QCD and top jets of 500 to 700 GeV, about half of each kind.
 
-    They were simulated with Pythia 8, without a detector, and clustered with anti-kT, radius 0.8
-    (make_jets.py). The 40 hardest particles are kept. In the median, these particles carry 96% of
-    the momentum of a jet, but only 78% of the mass of a QCD jet and 89% of the mass of a top jet.
+    The jets were simulated with Pythia 8, without a detector, and clustered with anti-kT, radius
+    0.8 (make_jets.py). The 40 hardest particles are kept. In the median, these particles carry 96%
+    of the momentum of a jet, but only 78% of the mass of a QCD jet and 89% of the mass of a top
+    jet.
 
     Args:
-        part   "train", "test" or "all"
+        part   "train" for 4000 jets, "test" for 1000 others, or "all" for all 5000
 
     Returns:
         `Jets`
@@ -46,13 +47,13 @@ def jets(part="train"):
 
 
 def hard_jets(part="train"):
-    """Load QCD and top jets of 700 to 1000 GeV, half of each: 16000 to train, 4000 to test.
+    """Load simulated QCD and top jets of 700 to 1000 GeV, about half of each kind.
 
     These jets were simulated in the same way as `jets`. You can therefore pre-train a model on many
     hard jets, and then fine-tune it on a few jets of the lower energy.
 
     Args:
-        part   "train", "test" or "all"
+        part   "train" for 16,000 jets, "test" for 4000 others, or "all" for all 20,000
 
     Returns:
         `Jets`
@@ -68,7 +69,7 @@ def quark_directions():
     stored only for the 799 top jets that were simulated first. The other rows are nan.
 
     Returns:
-        [4000, 3, 2] float32
+        directions of the three quarks of each jet [4000, 3, 2] float32
     """
     quarks = np.full((HARD_TEST, 3, 2), np.nan, np.float32)
     with np.load(HARD_FILE) as stored:
@@ -78,9 +79,7 @@ def quark_directions():
 
 
 def _loaded(name, file, part, test):
-    """Return the jets of a part of a file. Their order in the file is random, with the test set
-    last.
-    """
+    """Return the jets of a part of a file, in which they are shuffled, with the test set last."""
     if part not in ("train", "test", "all"):
         raise ValueError(f'{name}: part must be "train", "test" or "all", got {part!r}')
     with np.load(file) as stored:
@@ -108,6 +107,9 @@ def steps_of(pt, mask):
     Args:
         pt     pT in GeV [B, P], the hardest first
         mask   True where there is a particle [B, P]
+
+    Returns:
+        [N] int16, one number for each particle
     """
     bits = pt.astype("<f2").view("<i2")
     return np.diff(bits, axis=1, prepend=bits.dtype.type(0)).T[mask.T]
@@ -117,7 +119,7 @@ def momenta(steps, mask):
     """Return pT in GeV [B, P] float16 from its stored form, the inverse of `steps_of`.
 
     Args:
-        steps   result of `steps_of`
+        steps   result of `steps_of`, [N] int16
         mask    True where there is a particle [B, P]
     """
     bits = np.zeros(mask.shape, "<i2")

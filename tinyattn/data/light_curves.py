@@ -39,7 +39,7 @@ class LightCurves(NamedTuple):
 
 
 def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
-    """Load 10500 variable stars, 1500 of each class: 8400 to train, 2100 to test.
+    """Load the light curves of variable stars of seven CLASSES, 1500 of each in total.
 
     The stars are real. Their periods, amplitudes and shapes come from the OGLE-III catalogue. The
     times of observation are also real and come from a star of the MACHO survey, about one per
@@ -49,7 +49,7 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
     at different times.
 
     Args:
-        part     "train", "test" or "all"
+        part     "train" for 8400 stars, "test" for 2100 others, or "all" for all 10,500
         length   number T of observations of each star
         rng      seed or numpy.random.Generator for times, phases and noise
         noise    False: the magnitudes are exact
@@ -60,6 +60,9 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
 
     Returns:
         `LightCurves`
+
+    Raises:
+        ValueError: part is unknown, or not 1 <= length <= out_of <= observations of a star
 
     Source: SOURCES.md, with the licences.
     """
@@ -106,8 +109,11 @@ def brightness(times, fourier, phase):
         m(t) = A_1 f(t/P_1 + phase_1)/(max f - min f)   the others: one period, with a shape
         f(x) = cos 2πx + R21 cos(4πx + φ21) + R31 cos(6πx + φ31)
 
-    fourier [10, B]: P_1 … P_3 in days, A_1 … A_3 in magnitudes, R21, φ21, R31, φ31 as in the
-    OGLE-III catalogue. phase [3, B], 0 … 1.
+    Args:
+        times     times in days [B, T]
+        fourier   parameters of the stars [10, B]: P_1 to P_3 in days, A_1 to A_3 in magnitudes, and
+                  R21, φ21, R31, φ31 as in the OGLE-III catalogue
+        phase     phases at time 0 [3, B], from 0 to 1
     """
     P, A, shape = fourier[:3], fourier[3:6], fourier[6:]
     turns = times / P[0][:, None] + phase[0][:, None]

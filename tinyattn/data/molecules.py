@@ -43,13 +43,13 @@ class Molecules(NamedTuple):
 
 
 def molecules(part="train"):
-    """Load 2000 small organic molecules of QM9: 1600 to train, 400 to test.
+    """Load small organic molecules of the data set QM9.
 
     Their shapes and properties were computed by quantum mechanics (density functional theory,
     B3LYP). Bonds are derived from the distances between the atoms.
 
     Args:
-        part   "train", "test" or "all"
+        part   "train" for 1600 molecules, "test" for 400 others, or "all" for all 2000
 
     Returns:
         `Molecules`
@@ -89,6 +89,11 @@ def bonded(atoms, positions, mask):
 
     Two atoms are bonded if their distance is less than 1.16 times the sum of their covalent radii.
     With this factor, the bonds of all 2000 molecules agree with their SMILES.
+
+    Args:
+        atoms       symbol of each atom, one-hot over SYMBOLS [B, N, 5]
+        positions   coordinates in Å [B, N, 3]
+        mask        True where there is an atom [B, N]
     """
     reach = (atoms @ RADII)[..., None] + (atoms @ RADII)[..., None, :]
     pairs = mask[:, :, None] & mask[:, None, :] & ~np.eye(mask.shape[1], dtype=bool)

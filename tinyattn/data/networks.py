@@ -10,7 +10,7 @@ from tinyattn.graph import Graph
 
 
 def karate_club():
-    """Load 34 members of a karate club with 78 ties, and the part that each joined when it split.
+    """Load 34 members of a karate club with 78 ties, and the club that each joined when it split.
 
     Returns:
         (graph, club). Every tie is stored as two edges, and there are no node features. club [34]
@@ -24,12 +24,12 @@ def karate_club():
 
 
 def les_miserables():
-    """Load the 77 characters of Les Misérables, and the 254 pairs that meet in at least one
-    chapter.
+    """Load the 77 characters of Les Misérables, with a tie between two who meet in a chapter.
 
     Returns:
-        (graph, names). Every pair is stored as two edges, `graph.edge_attr` [508] float32 is the
-        number of chapters in which the two meet, and names is the list of the characters
+        (graph, names). Each of the 254 pairs is stored as two edges, `graph.edge_attr` [508]
+        float32 is the number of chapters in which the two meet. names is the list of the
+        characters' names, in the order of the nodes
 
     Source: Knuth 1993.
     """
@@ -63,10 +63,13 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
         sizes     number of nodes in each group
         inside    probability of a tie between two nodes of the same group
         between   probability of a tie between two nodes of different groups
-        rng       seed or numpy.random.Generator
+        rng       seed or numpy.random.Generator, or None for the default generator
 
     Returns:
-        (graph, group [N] int)
+        (graph, group), where group [N] int is the index of each node's group
+
+    Raises:
+        ValueError: a probability is not between 0 and 1
 
     Source: Holland et al. 1983.
     """
@@ -94,13 +97,17 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
         neighbours   (smallest, largest) number of neighbours
         told         number of neighbours that have the class of the node and know it
         classes      number of classes
-        noise        standard deviation added to the features
-        rng          seed or numpy.random.Generator
+        noise        standard deviation of the noise added to the features, except the flag
+        rng          seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (graph, y, asked). graph.x [N, classes + 1] float32 contains the known or random class as a
         one-hot row with noise, and the flag. y [N] int contains the true classes, and asked [N]
         bool is True for the nodes that do not know their class
+
+    Raises:
+        ValueError: not 0 <= told <= neighbours[0] <= neighbours[1], or num_nodes is too small for
+            this many neighbours
     """
     if not 0 <= told <= neighbours[0] <= neighbours[1]:
         raise ValueError(

@@ -45,7 +45,7 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
 
     Args:
         n          number of images
-        rng        seed or numpy.random.Generator
+        rng        seed or numpy.random.Generator, or None for the default generator
         objects    (smallest, largest) number of shapes in an image
         noise      standard deviation of the noise added to every colour of every pixel
         outlined   False: shapes that touch have different colours. True: an image has only two

@@ -11,7 +11,7 @@ def first_bit(n, length, rng=None):
     Args:
         n        number of sequences
         length   number of steps
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (x, y), where x [n, length, 1] float32 contains -1 and 1, and y [n] int64 is 1 if the first
@@ -30,13 +30,13 @@ def delayed_bit(n, length, rng=None):
     Args:
         n        number of sequences
         length   number of steps
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (x, y, when). In x [n, length, 3] float32, column 0 is the bit (-1 or 1) at its step and 0
         at all others, column 1 is 1 at the step of the query, and column 2 is noise, ±1. y [n]
-        int64 is the bit. when [n, 2] int64 contains the step of the bit (in the first quarter) and
-        of the query (in the last quarter)
+        int64 is 1 for the bit 1 and 0 for the bit -1. when [n, 2] int64 contains the step of the
+        bit (in the first quarter) and of the query (in the last quarter)
 
     Source: slide KB04.
     """

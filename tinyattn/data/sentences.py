@@ -27,12 +27,19 @@ _FILLERS = np.array([NUMBER[w] for w in FILLERS])
 
 
 class Agreement(NamedTuple):
-    """A set of n sentences, each with a hidden verb and the subject that it must agree with."""
+    """A set of n sentences, each with a hidden verb and the subject that it must agree with.
 
-    ids: np.ndarray  # [n, T] int64, PAD after the end
-    plural: np.ndarray  # [n] int64: 1 if the hidden verb is plural
-    verb: np.ndarray  # [n] int64: position of the hidden verb
-    subject: np.ndarray  # [n] int64: position of its subject
+    Attributes:
+        ids       token ids, with PAD after the end [n, T] int64
+        plural    1 if the hidden verb is plural, and 0 if it is singular [n] int64
+        verb      position of the hidden verb in the sentence [n] int64
+        subject   position of its subject [n] int64
+    """
+
+    ids: np.ndarray
+    plural: np.ndarray
+    verb: np.ndarray
+    subject: np.ndarray
 
 
 def agreement(n, distance, before=2, rng=None):
@@ -46,10 +53,13 @@ def agreement(n, distance, before=2, rng=None):
         n          number of sentences
         distance   number of words from the subject to its verb, or one number for each sentence [n]
         before     largest number of fillers before the subject
-        rng        seed or numpy.random.Generator
+        rng        seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         `Agreement`
+
+    Raises:
+        ValueError: n or before is negative, or a distance is not a whole number >= 1
     """
     rng, farthest = generator(rng), int(np.max(distance, initial=1))
     distance = np.asarray(distance)
@@ -88,19 +98,22 @@ def nested(n, depth, before=2, rng=None):
 
     Every subject is singular or plural independently of the others. The verbs of the clauses are in
     the past tense, which is the same in singular and plural. The hidden verb is 4 · depth + 1 words
-    after the first subject. Only this subject determines its number, so counting plurals does not
-    help. Each sentence begins with up to `before` fillers, followed by `the` and the first subject.
-    All sentences are padded to the length before + 4 · depth + 3. With depth 0, a sentence has the
-    form "the dog <verb>".
+    after the first subject. Only this subject determines whether it is singular or plural, so
+    counting plurals does not help. Each sentence begins with up to `before` fillers, followed by
+    `the` and the first subject. All sentences are padded to the length before + 4 · depth + 3. With
+    depth 0, a sentence has the form "the dog <verb>".
 
     Args:
         n        number of sentences
         depth    number of nested clauses
         before   largest number of fillers before the first subject
-        rng      seed or numpy.random.Generator
+        rng      seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         `Agreement`
+
+    Raises:
+        ValueError: n, depth or before is negative
     """
     if n < 0 or depth < 0 or before < 0:
         raise ValueError(
@@ -124,7 +137,7 @@ def nested(n, depth, before=2, rng=None):
 
 
 def read(ids):
-    """Return the words of one sentence of token ids [T] as a text, without padding.
+    """Return the words of one sentence as a text, without padding.
 
     Args:
         ids   token ids of the sentence [T]

@@ -27,12 +27,13 @@ class Shapes(NamedTuple):
     """B clouds of N points on a surface. The points of each cloud come in random order.
 
     Attributes:
-        points   coordinates, with mean 0 and the farthest point at distance 1 [B, N, 3] float32
+        points   coordinates relative to the middle of the surface, with the farthest point at
+                 distance 1 before noise is added [B, N, 3] float32
         part     index into PARTS [B, N] int64
         kind     index into KINDS [B] int64
     """
 
-    points: np.ndarray  # [B, N, 3] float32, centred, with the farthest point at distance 1
+    points: np.ndarray  # [B, N, 3] float32, the farthest at distance 1 before noise is added
     part: np.ndarray  # [B, N] int64, index into PARTS
     kind: np.ndarray  # [B] int64, index into KINDS
 
@@ -45,11 +46,12 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
         N         number of points on each surface
         kinds     names of the kinds to choose from
         rotated   True: each surface is rotated at random. False: all surfaces are upright
-        uneven    the density varies like exp(uneven · position) along a random direction, so 0
-                  means a uniform density. The number of points on a part is proportional to the
-                  square root of its area, so that thin legs do not vanish
+        uneven    the density varies like exp(uneven · s) along a random direction, where s grows
+                  from -1 to 1 across the surface, so 0 means a uniform density. The number of
+                  points on a part is proportional to the square root of its area, so that thin legs
+                  do not vanish
         noise     standard deviation of the noise added to the coordinates of the points
-        rng       seed or numpy.random.Generator
+        rng       seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         `Shapes`
@@ -87,7 +89,7 @@ def rotation(rng=None):
     """Return a random rotation [3, 3], uniform over all rotations.
 
     Args:
-        rng   seed or numpy.random.Generator
+        rng   seed or numpy.random.Generator, or None for the default generator
     """
     q, r = np.linalg.qr(generator(rng).normal(size=(3, 3)))
     q = q * np.sign(np.diag(r))

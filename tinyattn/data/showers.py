@@ -70,8 +70,8 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
 
     Args:
         n         number of events
-        rng       seed or numpy.random.Generator
-        objects   (smallest, largest) number of showers
+        rng       seed or numpy.random.Generator, or None for the default generator
+        objects   (smallest, largest) number of showers in an event
         noise     standard deviation of the noise in each cell in GeV, up to 1. A cell is a hit if
                   its energy exceeds three standard deviations
         spread    showers enter at |x|, |y| < spread, in cm. With 3 to 5, they overlap
@@ -82,6 +82,9 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
 
     Returns:
         `Showers`
+
+    Raises:
+        ValueError: an argument is out of range, or cells are not [cells, 6]
 
     Source: slides K46, K59.
     """
@@ -128,7 +131,7 @@ def select(showers, events):
 
     Args:
         showers   `Showers`
-        events    indices of the events
+        events    indices of the events [n], which may be omitted, repeated or reordered
     """
     events = np.atleast_1d(np.asarray(events))
     # index of the first hit of each event
@@ -251,12 +254,17 @@ def irregular_cells(rng=None, density=1.0):
     from its centre to the three nearest centres of other cells.
 
     Args:
-        rng       seed or numpy.random.Generator
+        rng       seed or numpy.random.Generator, or None for the default generator
         density   relative number of cells. 2 doubles the number of cells and halves their area
+
+    Raises:
+        ValueError: a layer would have fewer than 4 cells
     """
     fewest = round(density * min(CELLS_IN_LAYER)) if np.isfinite(density) else 0
     if fewest < 4:  # the width of a cell is computed from three others
-        raise ValueError(f"irregular_cells: expected density >= 0.1, got density={density}")
+        raise ValueError(
+            f"irregular_cells: expected a finite density >= 0.06, got density={density}"
+        )
     rng = generator(rng)
     layers, front = [], 0.0
     for i, (usual, thickness) in enumerate(zip(CELLS_IN_LAYER, LAYERS, strict=True)):

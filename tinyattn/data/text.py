@@ -33,7 +33,13 @@ def english():
 
 
 def clean(text):
-    """Return the text with one line for each paragraph, and with plain quotes and dashes."""
+    """Return the text with one line for each paragraph, and with plain quotes and dashes.
+
+    Ruled lines, asterisks and all characters outside ALPHABET are removed.
+
+    Args:
+        text   the text, in which empty lines separate the paragraphs
+    """
     text = text.translate(str.maketrans(SPELLED)).replace("*", "")
     text = re.sub(r"[-=~^+|]{3,}", " ", text)  # ruled lines
     text = "".join([c for c in text if c in ALPHABET])
@@ -46,8 +52,8 @@ def windows(ids, *, batch_size, length):
 
     The sequence is cut into `batch_size` long streams, and each stream into windows of `length`.
     Row b of a batch continues where row b of the previous batch ended, so a state can be passed
-    from batch to batch. Iterating yields x [B, T] and y [B, T], where y[b, t] is the id after x[b,
-    t]. An incomplete window at the end is dropped.
+    from batch to batch. Iterating yields x [B, T] and y [B, T], where y[b, t] is the id that
+    follows x[b, t] in the sequence. An incomplete window at the end is dropped.
 
     Args:
         ids          whole numbers [N]
@@ -64,7 +70,13 @@ def windows(ids, *, batch_size, length):
 
 
 class Windows:
-    """The batches that `windows` returns, always in the same order."""
+    """The batches that `windows` returns, always in the same order.
+
+    Args:
+        ids          as in `windows`
+        batch_size   as in `windows`
+        length       as in `windows`
+    """
 
     def __init__(self, ids, batch_size, length):
         ids = np.asarray(ids)
@@ -80,8 +92,8 @@ class Windows:
         self.count = (len(ids) - 1) // (batch_size * length)  # the last target needs one id more
         if self.count < 1:
             raise ValueError(
-                f"windows: {batch_size} windows of {length} need {batch_size * length + 1} ids, "
-                f"got {len(ids)}. Reduce batch_size or length"
+                f"windows: batch_size={batch_size} and length={length} need at least "
+                f"{batch_size * length + 1} ids, got {len(ids)}. Reduce batch_size or length"
             )
         used = batch_size * self.count * self.length
         self.x = ids[:used].reshape(batch_size, -1)  # [B, windows · T]

@@ -48,14 +48,19 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
 
     Args:
         n         number of events
-        rng       seed or numpy.random.Generator
-        objects   (smallest, largest) number of particles
-        noise     (smallest, largest) number of noise hits
+        rng       seed or numpy.random.Generator, or None for the default generator
+        objects   (smallest, largest) number of particles in an event
+        noise     (smallest, largest) number of noise hits in an event. If a wire has several hits,
+                  only the one with the smallest drift distance is kept
         apart     smallest difference of two start angles, in radians. Particles that bend towards
                   each other may still cross
 
     Returns:
         `Tracks`
+
+    Raises:
+        ValueError: an argument is out of range, or the particles do not fit on a circle with this
+            `apart`
 
     Source: slide K60.
     """
@@ -100,12 +105,21 @@ def _angles(K, apart, rng):
 
 
 def cells(ring):
-    """Return the number of cells in a ring, each with one wire."""
+    """Return the number of cells in a ring, each with one wire.
+
+    Args:
+        ring   index of the ring, counted from the centre, or an array of indices
+    """
     return np.rint(2 * np.pi * RINGS[ring] / CELL).astype(int)
 
 
 def wires(ring, cell):
-    """Return the positions of the wires, [N, 2]."""
+    """Return the positions of wires, [N, 2].
+
+    Args:
+        ring   index of the ring of each wire [N]
+        cell   index of the cell in this ring [N]
+    """
     phi = 2 * np.pi * np.asarray(cell) / cells(ring)
     return RINGS[ring][:, None] * np.stack([np.cos(phi), np.sin(phi)], axis=1)
 

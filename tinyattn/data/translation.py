@@ -39,13 +39,17 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
         three thousand and eighty-two          dreitausendzweiundachtzig
         forty-seven weeks ago                  vor siebenundvierzig Wochen
 
-    If all kinds are requested, half of the phrases are dates. The weekday of each date is correct.
+    If all kinds are requested, about half of the phrases are dates. The weekday of each date is
+    correct.
 
     Args:
         n          number of phrases
         language   "de" or "fr"
-        rng        seed or numpy.random.Generator
+        rng        seed or numpy.random.Generator, or None for the default generator
         kinds      kinds of phrases to choose from, a selection of "date", "number" and "time"
+
+    Returns:
+        a list of n pairs (English, translation), all different
 
     Raises:
         ValueError: the language or a kind is unknown, or n is out of range
@@ -71,8 +75,9 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
 
 
 def software(language="de"):
-    """Load all messages of Django up to 80 characters, [(English, translation)], sorted by English.
+    """Load the messages of Django with up to 80 characters, as a list of (English, translation).
 
+    The list is sorted by the English messages.
     Words like %(name)s are placeholders, which stay unchanged in a translation.
 
     Args:
@@ -114,7 +119,7 @@ TENS = range(20, 100, 10)
 
 
 def from_pairs(pairs, tokenizer=None):
-    """Turn your own pairs of texts into arrays: (source [n, S], target [n, T], tokenizer).
+    """Turn your own pairs of texts into arrays of token ids, and return them with a tokenizer.
 
         source, target, tokenizer = from_pairs([("a cat", "eine Katze"), ("a dog", "ein Hund")])
         model = models.Seq2Seq(len(tokenizer), 64, 4, 2)
@@ -124,9 +129,13 @@ def from_pairs(pairs, tokenizer=None):
     A sentence begins with [CLS] and ends with [SEP]. Padding is [PAD] with the index 0.
 
     Args:
-        pairs       [(text, translation)]
-        tokenizer   a `WordPiece`. If None, a new one is created from all words and signs of both
+        pairs       list of pairs (text, translation)
+        tokenizer   a `WordPiece`. If None, a new one is created from all words and punctuation
+                    marks of both
                     sides
+
+    Returns:
+        (source [n, S], target [n, T], tokenizer), where the token ids are padded to the longest
 
     Raises:
         ValueError: an entry is not a pair of texts with words, or the given tokenizer does not know
@@ -160,7 +169,7 @@ def _has_words(text):
 
 
 def _words(language):
-    """Return all different words and signs in the phrases of a language, sorted."""
+    """Return all different words and punctuation marks in the phrases of a language, sorted."""
     cardinals = _lines(language, "cardinals")
     # all other numbers are composed of these
     lines = [_ARTICLE[language], *cardinals[:200], *cardinals[200::100]]
@@ -216,7 +225,7 @@ def _time(language, rng):
 
 def _check(language):
     if language not in STEMS:
-        raise ValueError(f"language must be {' or '.join(STEMS)}, got {language!r}")
+        raise ValueError(f"translation: language must be {' or '.join(STEMS)}, got {language!r}")
 
 
 @cache

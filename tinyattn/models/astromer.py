@@ -32,7 +32,7 @@ def time_encoding(times, d, shortest, longest):
         longest    longest period
 
     Returns:
-        [..., d]
+        the encoding p [..., d]
     """
     periods = np.geomspace(shortest, longest, d // 2)
     angle = times[..., None] * (2 * np.pi / periods)  # [..., d/2]
@@ -43,16 +43,17 @@ def time_encoding(times, d, shortest, longest):
 class Astromer(nn.Module):
     """A transformer for light curves that gives a vector for each observation, [B, T, d_model].
 
-        x = W m + b + p(t),   m and t minus their means over the curve
+        x = W m + b + p(t),   m and t minus their means over the curve,  m = 0 if hidden
         x ← x + Attention(norm x),  x ← x + W₂ tanh(W₁ norm x)      num_layers times
 
-    It is called with (times, magnitudes, keep=None, visible=None). Since means are subtracted,
-    neither the distance of the star nor the date of the first night matters, and the order of the
-    observations matters only through their times. The default periods of the encoding, 2π to 2000π
-    days, are about the same as in the paper. There are two differences from the published code.
-    First, attention and feed-forward networks have residual connections with the norm first
-    (pre-norm), as in other transformers, while the published code has no residual connections.
-    Second, attention to hidden observations is zero, while in the published code it is only weaker.
+    m is the magnitude of an observation, t its time, and p the encoding of the time. It is called
+    with (times, magnitudes, keep=None, visible=None). Since means are subtracted, neither the
+    distance of the star nor the date of the first night matters, and the order of the observations
+    matters only through their times. The default periods of the encoding, 2π to 2000π days, are
+    about the same as in the paper. There are two differences from the published code. First,
+    attention and feed-forward networks have residual connections with the norm first (pre-norm), as
+    in other transformers, while the published code has no residual connections. Second, attention
+    to hidden observations is zero, while in the published code it is only weaker.
 
     Args:
         d_model           number of features
@@ -61,7 +62,8 @@ class Astromer(nn.Module):
         dim_feedforward   number of hidden features of the feed-forward networks
         dropout           probability with which a number becomes 0 in training
         periods           (shortest, longest) period of the encoding, in days
-        rng               seed or numpy.random.Generator for the initial values
+        rng               seed or numpy.random.Generator for the initial values, or None for the
+                          default generator
     """
 
     def __init__(
@@ -112,7 +114,7 @@ class Astromer(nn.Module):
                          observations, but no observation attends to it
 
         Raises:
-            ValueError: the shapes differ
+            ValueError: times are not [B, T], the shapes differ, or a mask is not bool
         """
         x, seen = self._start(times, magnitudes, keep, visible)
         return self.encoder(x, seen)
@@ -143,12 +145,14 @@ class Astromer(nn.Module):
 
 
 def mean_of(x, mask):
-    """Return the mean of the chosen numbers in each row [B, 1], or 0 for a row without chosen
-    numbers.
+    """Return the mean of the chosen numbers in each row, or 0 for a row without any.
 
     Args:
         x      numbers [B, T]
-        mask   bool [B, T], True: chosen
+        mask   bool [B, T], True for chosen numbers
+
+    Returns:
+        the means [B, 1]
     """
     total = np.sum(np.where(mask, x, 0), axis=1, keepdims=True)
     return total / np.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)
@@ -182,8 +186,8 @@ class MaskedMagnitudes(nn.Module):
 
         y = w·x + b + mean of the visible magnitudes
 
-    The body is pre-trained together with this head. The loss is computed only on the observations
-    that the model must predict:
+    x is the body's vector of the observation. The body is pre-trained together with this head. The
+    loss is computed only on the observations that the model must predict:
 
         task = hide_magnitudes(magnitudes, rng=0)
         y = model(times, task.magnitudes, visible=task.visible)
@@ -191,7 +195,8 @@ class MaskedMagnitudes(nn.Module):
 
     Args:
         astromer   the body, an `Astromer`
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
     """
 
     def __init__(self, astromer, rng=None):
@@ -202,10 +207,10 @@ class MaskedMagnitudes(nn.Module):
         """Return a magnitude for each observation, including hidden ones, [B, T].
 
         Args:
-            times        as in `Astromer`
-            magnitudes   as in `Astromer`
-            keep         as in `Astromer`
-            visible      as in `Astromer`
+            times        as in `Astromer.forward`
+            magnitudes   as in `Astromer.forward`
+            keep         as in `Astromer.forward`
+            visible      as in `Astromer.forward`
         """
         _, seen = _check_light_curves(times, magnitudes, keep, visible)
         x = self.astromer(times, magnitudes, keep, visible)
@@ -218,8 +223,9 @@ class StarClassifier(nn.Module):
     Args:
         astromer      the body, an `Astromer`
         num_classes   number of classes
-        hidden        number of hidden features
-        rng           seed or numpy.random.Generator for the initial values
+        hidden        number of hidden features of the head, an MLP with one hidden layer
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
     """
 
     def __init__(self, astromer, num_classes, hidden=64, rng=None):
@@ -231,20 +237,26 @@ class StarClassifier(nn.Module):
         """Return the scores of the classes, [B, num_classes].
 
         Args:
-            times        as in `Astromer`
-            magnitudes   as in `Astromer`
-            keep         as in `Astromer`
+            times        as in `Astromer.forward`
+            magnitudes   as in `Astromer.forward`
+            keep         as in `Astromer.forward`
         """
         x = self.astromer(times, magnitudes, keep)
         return self.mlp(nn.sets.masked_mean(x, keep))
 
 
 class Hidden(NamedTuple):
-    """Light curves with hidden magnitudes, and the observations to predict, all [B, T]."""
+    """Light curves with hidden magnitudes, and the observations to predict.
+
+    Attributes:
+        magnitudes   magnitudes [B, T], of which some were replaced by those of other observations
+        visible      bool [B, T], False where the magnitude is hidden, and for padding
+        asked        bool [B, T], True for the observations that the model must predict
+    """
 
     magnitudes: np.ndarray
-    visible: np.ndarray  # bool
-    asked: np.ndarray  # bool
+    visible: np.ndarray
+    asked: np.ndarray
 
 
 def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
@@ -256,15 +268,17 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
 
     Args:
         magnitudes   magnitudes [B, T]
-        keep         bool [B, T], True for observations. If None, all are observations
+        keep         bool [B, T], True for observations, False for padding. If None, all are
+                     observations
         share        fraction of the observations that the model must predict
-        rng          seed or numpy.random.Generator
+        rng          seed or numpy.random.Generator, or None for the default generator
 
     Returns:
-        a `Hidden` with arrays [B, T]
+        a `Hidden` with the arrays magnitudes, visible and asked, each [B, T]
 
     Raises:
-        ValueError: the shapes differ, keep is not bool, or share is not between 0 and 1
+        ValueError: magnitudes are not [B, T], keep has another shape, keep is not bool, or share is
+            not between 0 and 1
 
     Source: Donoso-Oliva et al. 2023, section 3.
     """

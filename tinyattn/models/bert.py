@@ -18,12 +18,13 @@ from tinyattn.nn.validation import check_sizes
 
 
 class BERT(nn.Module):
-    """An encoder that gives a vector for each token, where every token attends to all others.
+    """An encoder that gives a vector for each token, where each token attends to all tokens.
 
         x = norm(E[ids] + P[0..T-1] + S[types])
         x ← norm(x + Attention(x)),  x ← norm(x + W₂ gelu(W₁ x))      num_layers times
 
-    Weights start normal with standard deviation 0.02 √(768/d_model), which is BERT's 0.02 at 768.
+    E, P and S are the embeddings of tokens, positions and types. Initial weights are normal with
+    standard deviation 0.02 √(768/d_model), which is the paper's 0.02 for d_model=768.
     `BERT.from_huggingface` builds a model from weights of the Transformers library.
 
     Args:
@@ -38,7 +39,8 @@ class BERT(nn.Module):
                           d_model
         dropout           probability with which a number becomes 0 in training
         layer_norm_eps    ε of the norms
-        rng               seed or numpy.random.Generator for the initial values
+        rng               seed or numpy.random.Generator for the initial values, or None for the
+                          default generator
     """
 
     def __init__(
@@ -88,12 +90,12 @@ class BERT(nn.Module):
         """Return a vector for each token, [B, T, d_model].
 
         Args:
-            ids     tokens [B, T], integers
+            ids     token ids [B, T]
             types   type of each token [B, T]. If None, all types are 0
             keep    bool [B, T], True for tokens, False for padding. If None, all are tokens
 
         Raises:
-            ValueError: ids are not [B, T] with T up to max_len, or keep does not fit
+            ValueError: ids are not [B, T] with T <= max_len, or keep is not bool [B, T]
         """
         return self.encoder(self.embed(ids, types), padding_mask(ids, keep))
 
@@ -101,7 +103,7 @@ class BERT(nn.Module):
         """Return the input of the first layer, [B, T, d_model].
 
         Args:
-            ids     tokens [B, T]
+            ids     token ids [B, T]
             types   type of each token [B, T]. If None, all types are 0
         """
         ids = np.asarray(to_array(ids))
@@ -114,10 +116,10 @@ class BERT(nn.Module):
         return self.dropout(self.norm(self.positions(self.embedding(ids) + self.types(types))))
 
     def pooled(self, hidden):
-        """Return a vector for the whole text from its first token, tanh(h_0 Wᵀ + b) [B, d_model].
+        """Return a vector for each text, tanh(h_0 Wᵀ + b) [B, d_model].
 
         Args:
-            hidden   output of `forward` [B, T, d_model]
+            hidden   output of `forward` [B, T, d_model], of which only the first token h_0 is used
         """
         return np.tanh(self.pooler(hidden[:, 0]))
 
@@ -127,9 +129,10 @@ class BERT(nn.Module):
         Because of the scaling, x @ y.T contains the cosine similarities of two results x and y.
 
         Args:
-            ids        tokens [B, T]
-            keep       bool [B, T], True for tokens. If None, all are tokens
-            compiled   True: run the compiled model, as in `GPT.generate`
+            ids        token ids [B, T]
+            keep       bool [B, T], True for tokens, False for padding. If None, all are tokens
+            compiled   True: run the model that `inference.compile` returns, which is faster, or the
+                       modules if it cannot compile them. False: run the modules
 
         Returns:
             array [B, d_model]
@@ -158,9 +161,13 @@ class BERT(nn.Module):
 
         Args:
             state            the state dict, from which the sizes are read
-            num_heads        number of heads
+            num_heads        number of heads, which the state dict does not contain
             layer_norm_eps   ε of the norms
-            assign           as in `load_state_dict`
+            assign           False: copy the weights. True: use the arrays themselves if possible,
+                             as in `load_state_dict`
+
+        Returns:
+            the model
         """
         state = {rename_hf_key(name): np.asarray(a) for name, a in stacked(state).items()}
         unused = [name for name in state if name.startswith("unused.")]
@@ -182,7 +189,7 @@ class BERT(nn.Module):
 
 
 def padding_mask(ids, keep):
-    """Return the attention mask [B, 1, T] that hides padding."""
+    """Return the attention mask [B, 1, T] that hides padding, or None if keep is None."""
     if keep is None:
         return None
     keep = np.asarray(to_array(keep))
@@ -208,7 +215,8 @@ class MaskedWords(nn.Module):
 
     Args:
         bert   the body, a `BERT`
-        rng    seed or numpy.random.Generator for the initial values
+        rng    seed or numpy.random.Generator for the initial values, or None for the default
+               generator
     """
 
     def __init__(self, bert, rng=None):
@@ -220,12 +228,12 @@ class MaskedWords(nn.Module):
         self.bias = nn.Parameter(np.zeros(vocab_size, bert.embedding.weight.dtype))
 
     def forward(self, ids, types=None, keep=None):
-        """Return logits [B, T, V].
+        """Return the logits of the token at each position, [B, T, V].
 
         Args:
-            ids     as in `BERT`
-            types   as in `BERT`
-            keep    as in `BERT`
+            ids     as in `BERT.forward`
+            types   as in `BERT.forward`
+            keep    as in `BERT.forward`
         """
         hidden = self.norm(F.gelu(self.dense(self.bert(ids, types, keep))))
         return F.linear(hidden, self.bert.embedding.weight, self.bias)
@@ -238,7 +246,8 @@ class Classifier(nn.Module):
         bert          the body, a `BERT`
         num_classes   number of classes
         dropout       probability with which a feature becomes 0 in training
-        rng           seed or numpy.random.Generator for the initial values
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
     """
 
     def __init__(self, bert, num_classes, dropout=0.1, rng=None):
@@ -249,18 +258,18 @@ class Classifier(nn.Module):
         self.out = nn.Linear(bert.embedding.embedding_dim, num_classes, rng=rng)
 
     def forward(self, ids, types=None, keep=None):
-        """Return logits [B, num_classes].
+        """Return the logits of the classes, [B, num_classes].
 
         Args:
-            ids     as in `BERT`
-            types   as in `BERT`
-            keep    as in `BERT`
+            ids     as in `BERT.forward`
+            types   as in `BERT.forward`
+            keep    as in `BERT.forward`
         """
         return self.out(self.dropout(self.bert.pooled(self.bert(ids, types, keep))))
 
 
 def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
-    """Return (inputs, targets) of masked language modelling.
+    """Hide random tokens, and return (inputs, targets) for masked language modelling.
 
     A fraction of the tokens is chosen at random. Of the chosen tokens, 80% are replaced by mask_id,
     10% by a random token, and 10% are unchanged, so the model cannot rely on seeing the mask. The
@@ -268,12 +277,15 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     `F.cross_entropy` skips.
 
     Args:
-        ids          tokens [B, T]
-        mask_id      token that replaces hidden ones
-        vocab_size   number of tokens
+        ids          token ids [B, T]
+        mask_id      token that replaces the hidden tokens, such as [MASK]
+        vocab_size   number V of tokens. Random tokens are drawn from 0 to V - 1
         special      tokens that are never chosen, such as padding
         share        fraction of the tokens that are chosen
-        rng          seed or numpy.random.Generator
+        rng          seed or numpy.random.Generator, or None for the default generator
+
+    Returns:
+        (inputs [B, T], targets [B, T]), both integers
 
     Raises:
         ValueError: share is not between 0 and 1
@@ -318,7 +330,7 @@ def rename_hf_key(name):
 
 
 def stacked(state):
-    """Stack queries, keys and values of a state dict in one matrix, as in MultiheadAttention."""
+    """Stack the weights of queries, keys and values, as `MultiheadAttention` stores them."""
     found = {}
     for name, array in state.items():
         for kind in ("weight", "bias"):

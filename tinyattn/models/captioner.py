@@ -43,7 +43,8 @@ class Regions(nn.Module):
         channels   number of channels of an image, 3 for RGB
         widths     numbers of channels after each convolution, of which the last is D
         count      number R of regions
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
 
     Source: Xu et al. 2015 (regions of a CNN), slide KB08.
     """
@@ -65,10 +66,10 @@ class Regions(nn.Module):
         """Compute the features of the regions.
 
         Args:
-            images   [B, height, width, channels] with values in 0..1
+            images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
-            z [B, R, D]
+            z [B, R, D], where z_j are the features of region j
 
         Raises:
             ValueError: images has other axes, or the number of regions is not `count`
@@ -93,7 +94,8 @@ class CaptionerCells(nn.Module):
         cell       width and height of a cell in pixels
         size       number D of features of a cell
         count      number R of cells
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
     """
 
     def __init__(self, channels, cell, size, count, rng=None):
@@ -108,10 +110,10 @@ class CaptionerCells(nn.Module):
         """Compute the features of the cells, row by row.
 
         Args:
-            images   [B, height, width, channels] with values in 0..1
+            images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
-            z [B, R, D]
+            z [B, R, D], where z_j are the features of region j
 
         Raises:
             ValueError: images has other axes, its sides are not multiples of `cell`, or the number
@@ -122,7 +124,8 @@ class CaptionerCells(nn.Module):
         s = self.cell
         if height % s or width % s:
             raise ValueError(
-                f"CaptionerCells: {height} by {width} pixels cannot be cut into cells of {s}"
+                f"CaptionerCells: images of {height} by {width} pixels cannot be cut into cells of "
+                f"{s} by {s}. Choose a cell that divides height and width"
             )
         x = np.reshape(1 - x, (b, height // s, s, width // s, s, channels))
         x = np.reshape(np.swapaxes(x, 2, 3), (b, (height // s) * (width // s), s * s * channels))
@@ -156,7 +159,8 @@ class AdditiveScore(nn.Module):
         state      number H of features of the state h
         features   number D of features of a region z_j
         size       width K of the hidden layer
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
 
     Source: Bahdanau et al. 2014, Xu et al. 2015, slide KB10.
     """
@@ -180,12 +184,12 @@ class AdditiveScore(nn.Module):
         """Return the score of every region for the given state.
 
         Args:
-            h      state [B, H]
+            h      state of the LSTM [B, H]
             z      features of the regions [B, R, D]
             keys   `keys(z)` [B, R, K], if already computed. If None, they are computed in this call
 
         Returns:
-            e [B, R]
+            e [B, R], the scores
         """
         keys = self.keys(z) if keys is None else keys
         return self.v(np.tanh(self.from_state(h)[:, None] + keys))[:, :, 0]
@@ -198,7 +202,8 @@ class DotScore(nn.Module):
         state      number H of features of the state h
         features   number D of features of a region z_j
         size       number K of features of query and key
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
 
     Source: Vaswani et al. 2017, slide KB10.
     """
@@ -222,12 +227,12 @@ class DotScore(nn.Module):
         """Return the score of every region for the given state.
 
         Args:
-            h      state [B, H]
+            h      state of the LSTM [B, H]
             z      features of the regions [B, R, D]
             keys   `keys(z)` [B, R, K], if already computed. If None, they are computed in this call
 
         Returns:
-            e [B, R]
+            e [B, R], the scores
         """
         q, k = self.from_state(h), self.keys(z) if keys is None else keys
         return np.einsum("bd,brd->br", q, k) / math.sqrt(self.size)
@@ -270,7 +275,7 @@ class Attend(nn.Module):
         self.score, self.weights = score, weights or Softmax()
 
     def keys(self, z):
-        """Return the part of the score that does not depend on the state, or None if there is none.
+        """Return the part of the score that does not depend on the state, or None without `keys`.
 
         Args:
             z   features of the regions [B, R, D]
@@ -297,10 +302,10 @@ class Caption(NamedTuple):
     """A caption that a captioner wrote.
 
     Attributes:
-        tokens            token ids [T], including the END token if the caption has one
-        attention         weights [T, R] of the regions before each word, or None for a captioner
-                          without attention
-        log_probability   sum of the log probabilities of its tokens
+        tokens            token ids [T], without the tokens that begin and end the caption
+        attention         attention weights of the regions before each word [T, R], or None for a
+                          captioner without attention
+        log_probability   sum of the log probabilities of its tokens, including the one that ends it
     """
 
     tokens: np.ndarray
@@ -321,11 +326,11 @@ class _Captioner(nn.Module):
     def forward(self, images, tokens):
         """Predict the word that follows each word of the true captions (teacher forcing).
 
-        The input of the decoder is the true previous word instead of its prediction.
+        The input of the decoder is the true previous word instead of the predicted one.
 
         Args:
-            images   [B, height, width, channels]
-            tokens   true captions [B, T], with START first
+            images   images with values from 0 to 1 [B, height, width, channels]
+            tokens   token ids of the true captions [B, T], with START first
 
         Returns:
             (logits [B, T, V], attention weights [B, T, R] or None)
@@ -358,11 +363,13 @@ class _Captioner(nn.Module):
     def loss(self, images, tokens, pad=0, penalty=0.0):
         """Return the mean cross-entropy over the N words of all captions, -1/N Σ log p(word).
 
-        The penalty adds λ/(B R) Σ_bj (1 - Σ_t a_btj)² (doubly stochastic attention), which is small
-        if every region receives a total weight of about 1 during a caption.
+        The penalty, with the weights a_btj of image b, word t and region j, adds λ/(B R) Σ_bj (1 -
+        Σ_t a_btj)²
+        (doubly stochastic attention). It is small if every region receives a total weight of about
+        1 during a caption.
 
         Args:
-            images    [B, height, width, channels]
+            images    images with values from 0 to 1 [B, height, width, channels]
             tokens    captions [B, T + 1] from START to END, then `pad`
             pad       token that pads short captions and is excluded from the loss
             penalty   factor λ of the penalty, where 0 means no penalty
@@ -371,8 +378,8 @@ class _Captioner(nn.Module):
             the loss, a Tensor of shape ()
 
         Raises:
-            ValueError: tokens is not [B, T + 1] with at least one word, or a captioner without
-                attention is given a penalty
+            ValueError: tokens is not [B, T + 1] with at least one word, the numbers of images and
+                captions differ, or a captioner without attention is given a penalty
 
         Source: Xu et al. 2015, eq. 14.
         """
@@ -388,7 +395,8 @@ class _Captioner(nn.Module):
         loss = F.cross_entropy(logits[keep], target[keep])
         if penalty and maps is None:
             raise ValueError(
-                "loss: penalty needs attention weights, and this captioner has none. Use penalty=0"
+                f"loss: penalty={penalty} needs attention weights, and this captioner has none. "
+                "Use penalty=0"
             )
         if penalty:
             seen = np.sum(np.where(keep[:, :, None], maps, 0.0), axis=1)  # [B, R]
@@ -399,15 +407,16 @@ class _Captioner(nn.Module):
         """Write a caption for each image, greedily or by beam search.
 
         Args:
-            images           [B, height, width, channels]
+            images           images with values from 0 to 1 [B, height, width, channels]
             start            token id before the first word
             stop             token id that ends a caption
             beams            number of partial captions that are kept, where 1 means greedy decoding
             max_len          largest number of tokens of a caption
-            length_penalty   exponent that favours long captions, as in `decoding.beam_search`
+            length_penalty   exponent of the length by which log probabilities are divided, as in
+                             `decoding.beam_search`. Larger values favour longer captions
 
         Returns:
-            a list of B `Caption`
+            a list of `Caption`, one for each image
         """
         with no_grad(), eval_mode(self):
             memory, state = self.start(images)
@@ -448,7 +457,8 @@ class Captioner(_Captioner):
         e_tj = score(h_{t-1}, z_j),   a_t = softmax(e_t),   c_t = Σ_j a_tj z_j
         h_t = LSTM([E[w_{t-1}], c_t], h_{t-1}),   logits = head([h_t, c_t])
 
-    The first state is tanh of a linear layer on the mean region. In the paper, y denotes words and
+    E[w] is the vector of word w, and z_j are the features of region j. The initial h and c of the
+    LSTM are tanh of two linear layers on the mean region. In the paper, y denotes words and
     i denotes regions.
 
     Args:
@@ -460,7 +470,8 @@ class Captioner(_Captioner):
                      `Attend(AdditiveScore(...))`. If the module has a method `keys(z)`, the keys
                      are computed once for each image, and the module is called as (h, z, keys) →
                      (c, a)
-        rng          seed or numpy.random.Generator for the initial values
+        rng          seed or numpy.random.Generator for the initial values, or None for the default
+                     generator
 
     Source: Xu et al. 2015, slides KB09, KB10.
     """
@@ -476,7 +487,7 @@ class Captioner(_Captioner):
         """Return the features of the images and the first state of the LSTM.
 
         Args:
-            images   [B, height, width, channels]
+            images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
             (memory, state), where memory is (z [B, R, D],) or (z, keys), and state is (h, c), each
@@ -540,7 +551,8 @@ class FixedCaptioner(_Captioner):
         d_state      number H of features of the LSTM's state
         hidden       width of the hidden layer of f_w. If None, it is R·D, the number of features of
                      all regions, so that only c can be a bottleneck
-        rng          seed or numpy.random.Generator for the initial values
+        rng          seed or numpy.random.Generator for the initial values, or None for the default
+                     generator
 
     Source: Vinyals et al. 2015, slide KB08.
     """
@@ -570,7 +582,7 @@ class FixedCaptioner(_Captioner):
         """Return one context vector for each image, and a state of zeros.
 
         Args:
-            images   [B, height, width, channels]
+            images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
             (c [B, context], state), where state is (h, c) of the LSTM, each [B, d_state]
@@ -592,7 +604,7 @@ class FixedCaptioner(_Captioner):
             state   (h, c) of the LSTM before the first word
 
         Returns:
-            ([h_t, c] [B, T, d_state + context], None)
+            ([h_t, c] [B, T, d_state + context], None), because there are no attention weights
         """
         if describe_override(self.cell) is not None:
             steps = []
@@ -614,7 +626,8 @@ class FixedCaptioner(_Captioner):
             state   (h, c) of the LSTM before the word
 
         Returns:
-            ([h_t, c] [B, d_state + context], new state, None)
+            ([h_t, c] [B, d_state + context], new state, None), because there are no attention
+            weights
         """
         state = self.cell(np.concatenate([word, c], axis=1), state)
         return np.concatenate([state[0], c], axis=1), state, None

@@ -23,7 +23,16 @@ from tinyattn.functional.sampling import multinomial
 
 
 def index_state(state, index):
-    """Return the state of the sequences `index` [N], which may omit or repeat sequences."""
+    """Return the state of the sequences with these indices, in the order of `index`.
+
+    Args:
+        state   memory of N sequences: arrays with the sequences on axis 0, or objects with a method
+                `rows(index)`, in tuples, lists or dicts. None stays None
+        index   indices [M] of the sequences, which may be omitted or repeated
+
+    Raises:
+        TypeError: the state contains an object that cannot be indexed by sequence
+    """
     if state is None:
         return None
     if isinstance(state, tuple) and hasattr(state, "_fields"):
@@ -36,8 +45,9 @@ def index_state(state, index):
         return state.rows(index)
     if not hasattr(state, "shape") or not state.shape:
         raise TypeError(
-            f"decoding: the state holds a {type(state).__name__} without rows. Return arrays with "
-            "the sequences on axis 0, in tuples, lists or dicts"
+            f"decoding: the state contains an object of type {type(state).__name__}, which has no "
+            "axis of sequences. Return arrays with the sequences on axis 0, in tuples, lists or "
+            "dicts"
         )
     return state[index]
 
@@ -53,7 +63,7 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     top_k keeps exactly k tokens.
 
     Args:
-        logits        scores [..., V]
+        logits        scores of the V tokens [..., V]
         temperature   divisor of the logits. A value below 1 sharpens the distribution, a value
                       above 1 flattens it, and 0 selects the largest logit
         top_k         number of the likeliest tokens to keep. If None, all are kept
@@ -61,7 +71,11 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
                       at least p is kept. If None, all are kept
 
     Returns:
-        [..., V]
+        probabilities [..., V], an array in float64
+
+    Raises:
+        ValueError: temperature, top_k or top_p is out of range, or the largest logit of a row is
+            not finite
 
     Source: Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p).
     """
@@ -91,14 +105,14 @@ def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
     """Draw a random token from `probabilities(...)` for each row of logits.
 
     Args:
-        logits        scores [..., V]
+        logits        scores of the V tokens [..., V]
         temperature   as in `probabilities`
         top_k         as in `probabilities`
         top_p         as in `probabilities`
-        rng           seed or numpy.random.Generator
+        rng           seed or numpy.random.Generator, or None for the default generator
 
     Returns:
-        tokens [...]
+        tokens [...], integers from 0 to V - 1
     """
     if temperature == 0:
         z = to_array(logits)
@@ -110,22 +124,23 @@ def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
 def _check_logits(z, temperature, top_k, top_p):
     if not (np.isfinite(temperature) and temperature >= 0):
         raise ValueError(
-            f"sample: expected temperature >= 0 (0 is greedy), got temperature={temperature}"
+            f"decoding: expected temperature >= 0 (0 is greedy), got temperature={temperature}"
         )
     if top_k is not None and not (isinstance(top_k, int | np.integer) and top_k >= 1):
         raise ValueError(
-            f"sample: top_k must be a whole number of tokens >= 1, got top_k={top_k!r}"
+            f"decoding: top_k must be a whole number of tokens >= 1, got top_k={top_k!r}"
         )
     if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"sample: expected 0 < top_p <= 1 (a probability), got top_p={top_p}")
+        raise ValueError(f"decoding: expected 0 < top_p <= 1 (a probability), got top_p={top_p}")
     if z.ndim == 0 or z.shape[-1] == 0:
-        raise ValueError(f"sample: logits must be [..., V] with at least one token, got {z.shape}")
+        raise ValueError(
+            f"decoding: logits must be [..., V] with at least one token, got {z.shape}"
+        )
     highest = z.max(axis=-1)
     if not highest.min(initial=np.inf) > -np.inf or (highest == np.inf).any():
         raise ValueError(
-            "sample: each row of logits needs a largest finite number, but a row is all -inf, or "
-            "contains nan or +inf. Look for a training that diverged, or a mask that hides every "
-            "token"
+            "decoding: the largest logit of each row must be finite, but a row contains nan or "
+            "+inf, or only -inf. Look for a training that diverged, or a mask that hides all tokens"
         )
 
 
@@ -138,22 +153,35 @@ def decode(
     """Draw random tokens one by one until the stop token, and return B arrays of new tokens.
 
     Args:
-        step          function (tokens, state) -> (logits, state), as at the top of this file
-        state         initial state of B sequences
+        step          function (tokens [B] int, state) -> (logits [B, V], state). The logits predict
+                      the token that follows
+        state         the model's memory of B sequences: arrays with the sequences on axis 0, in
+                      tuples, lists or dicts, or None
         start         token before the first new token, or B tokens [B]
-        stop          token, or several tokens, that end a sequence and are not part of the answer
+        stop          token, or several tokens, that end a sequence and are not part of the answer.
+                      If None, every sequence gets max_len tokens
         max_len       largest number of new tokens
         temperature   as in `probabilities`, where 0 always selects the likeliest token
         top_k         as in `probabilities`
         top_p         as in `probabilities`
-        rng           seed or numpy.random.Generator
+        rng           seed or numpy.random.Generator, or None for the default generator
+
+    Returns:
+        a list of B integer arrays, each with up to max_len tokens
+
+    Raises:
+        TypeError: step does not return (logits, state)
+        ValueError: start or the logits have the wrong shape, or an argument is out of range
     """
     out, length = decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, rng)
     return [row[:n] for row, n in zip(out, length, strict=True)]
 
 
 def decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, rng):
-    """Return the tokens [B, T] of T steps, and the number of tokens before the stop token [B]."""
+    """Return the tokens [B, T] of T steps, and the number of tokens before the stop token [B].
+
+    The arguments are those of `decode`.
+    """
     tokens, rng = _start(start), generator(rng)
     ends, out = _stop(stop), np.empty((len(tokens), max_len), np.int64)
     length, t = np.full(len(tokens), max_len), 0
@@ -176,6 +204,9 @@ def greedy(step, state, start, stop=None, max_len=50):
         start     as in `decode`
         stop      as in `decode`
         max_len   as in `decode`
+
+    Returns:
+        a list of B integer arrays
     """
     return decode(step, state, start, stop, max_len, temperature=0)
 
@@ -203,24 +234,29 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
 
         score(y) = Σ_t log p(y_t | y_<t) / ((5 + |y|) / 6)^length_penalty
 
-    At each step, those of the K likeliest continuations that end with a stop token become answers.
-    The K likeliest continuations that do not end are extended further. A search ends when it has K
-    answers, or when no partial sequence can still beat its best answer. With one beam, the search
-    is the same as `greedy`, and with one beam for each possible sequence, it is exhaustive.
+    y_t is token t of a sequence y with |y| tokens, including the stop token. At each step, those of
+    the K likeliest continuations that end with a stop token become answers. The K likeliest
+    continuations that do not end are extended further. A search ends when it has K answers, or when
+    no partial sequence can still beat its best answer. With one beam, the search is the same as
+    `greedy`, and with one beam for each possible sequence, it is exhaustive.
 
     Args:
         step             as in `decode`, called with B tokens in the first step and with B·K in
                          later steps
-        state            initial state of B sequences
+        state            as in `decode`
         start            as in `decode`
         stop             as in `decode`
         beams            number K of partial sequences
         max_len          largest number of new tokens
-        length_penalty   exponent of the length |y|, which includes the stop token. With 0, plain
-                         probabilities are compared, which favours short answers
+        length_penalty   exponent in the divisor. With 0, plain probabilities are compared, which
+                         favours short answers
 
     Returns:
-        a list of up to K answers (`Hypothesis`) for each start, the best first
+        a list with one entry for each sequence, a list of up to K `Hypothesis`, the best first
+
+    Raises:
+        TypeError: step does not return (logits, state), or the state cannot be indexed
+        ValueError: beams or max_len is below 1, or start or the logits have the wrong shape
 
     Source: Wu et al. 2016, eq. 14 (without the coverage term).
     """
@@ -265,8 +301,10 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
 
 
 class _Candidates:
-    """The ended ones among the K likeliest continuations in scores [B, K, V], and the K likeliest
-    continuations that do not end.
+    """The best continuations in scores [B, K, V].
+
+    `ending` contains those of the K likeliest that end with a stop token. `total`, `parent` and
+    `token` [B, K] describe the K likeliest continuations that do not end.
     """
 
     def __init__(self, scores, ends, K):
@@ -303,7 +341,11 @@ def _may_improve(answers, total, K, t, max_len, length_penalty):
 
 
 def log_softmax(logits):
-    """Return log p = z - log Σ exp z as a plain float64 array. A score of -inf stays -inf."""
+    """Return log p = z - log Σ exp z as an array in float64.
+
+    Args:
+        logits   scores z of the V tokens [..., V]. A score of -inf stays -inf
+    """
     z = np.asarray(to_array(logits), np.float64)
     _check_logits(z, 1.0, None, None)
     z = z - z.max(axis=-1, keepdims=True)

@@ -19,16 +19,19 @@ from tinyattn.nn.validation import check_sizes
 
 
 def dense(d_in, d_out, rng):
-    """Return a linear layer without bias, followed by batch norm and leaky ReLU, as in the
-    paper.
-    """
+    """Return a linear layer without bias, followed by batch norm and leaky ReLU (slope 0.2)."""
     return Sequential(Linear(d_in, d_out, bias=False, rng=rng), BatchNorm1d(d_out), LeakyReLU(0.2))
 
 
 class PointFeatures(Module):
     """A stack of EdgeConv layers. Their outputs are concatenated and mapped to y [N, embedding].
 
-    The results are y and the concatenated outputs [N, Σ widths].
+    Args:
+        in_features   number of features of a point
+        k             number of neighbours, including the point itself
+        widths        number of features after each EdgeConv layer
+        embedding     number of features of y
+        rng           seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, in_features, k, widths, embedding, rng):
@@ -43,11 +46,13 @@ class PointFeatures(Module):
         self.embed = dense(sum(widths), embedding, rng)
 
     def forward(self, points, batch, places):
-        """Return (y [N, embedding], concatenated outputs [N, Σ widths]) for points [N,
-        in_features].
+        """Return (y [N, embedding], concatenated outputs of all layers [N, Σ widths]).
 
-        batch [N] is the cloud of each point, or None. places(points, x) returns the positions among
-        which a layer with input x searches for neighbours.
+        Args:
+            points   points [N, in_features]
+            batch    cloud of each point [N], or None for a single cloud
+            places   function (points, x) that returns the positions among which a layer with input
+                     x searches for neighbours
         """
         x, outputs = points, []
         for conv in self.convs:
@@ -79,12 +84,13 @@ class DGCNN(_OnFeatures):
     Args:
         in_features   number of features of a point
         classes       number of classes
-        k             number of neighbours
+        k             number of neighbours, including the point itself
         widths        number of features after each EdgeConv layer
         embedding     number of features of the whole cloud
         hidden        number of features of the hidden layers of the head
         dropout       probability with which a feature becomes 0 in the head, in training
-        rng           seed or numpy.random.Generator for the initial values
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
 
     Source: Wang et al. 2018, arXiv:1801.07829, fig. 3 (without the spatial transformer), slide K44.
     """
@@ -132,19 +138,20 @@ class DGCNN(_OnFeatures):
 
 
 class DGCNNSegmentation(_OnFeatures):
-    """A classifier of single points (segmentation), which maps x [N, in_features] to [N, classes].
+    """A classifier of single points (segmentation), from x [N, in_features] to scores [N, classes].
 
     A vector that describes the whole cloud is appended to the features of each point.
 
     Args:
         in_features   number of features of a point
         classes       number of classes
-        k             number of neighbours
+        k             number of neighbours, including the point itself
         widths        number of features after each EdgeConv layer
         embedding     number of features of the whole cloud
         hidden        number of features of the hidden layers of the head
         dropout       probability with which a feature becomes 0 in the head, in training
-        rng           seed or numpy.random.Generator for the initial values
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
 
     Source: Wang et al. 2018, fig. 3, lower branch, slide K44.
     """

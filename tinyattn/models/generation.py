@@ -36,19 +36,33 @@ def generate(
 ):
     """Return the prompt and up to max_new_tokens further tokens, generated in evaluation mode.
 
-    ids          one prompt [T], prompts [B, T], or a list of prompts of different length
-    temperature  0 always takes the likeliest token. temperature, top_k, top_p and rng are as in
-                 `decoding.sample`
-    cache        True: keep the keys and values of earlier tokens; False: recompute everything for
-                 each token, with the same result
-    stop         a token, or several tokens, after which a sequence ends
-    compiled     True: run the compiled model of `inference.compile`, or the modules themselves if
-                 it refuses because a layer was changed; False: run the modules themselves
+    If a sequence is longer than model.max_len, the model uses only its last max_len tokens.
 
-    One prompt gives one array, and a list of prompts gives a list of arrays, without the stop
-    token. Prompts [B, T] give an array [B, T + n], in which a row that has stopped is filled with
-    its stop token. If a sequence is longer than model.max_len, the model uses only its last max_len
-    tokens.
+    Args:
+        model            a language model, such as `GPT` or `Llama`
+        ids              one prompt [T], prompts [B, T], or a list of prompts of different length
+        max_new_tokens   largest number of new tokens
+        temperature      as in `decoding.probabilities`, where 0 always selects the likeliest token
+        top_k            number of the likeliest tokens to draw from. If None, all are possible
+        top_p            total probability of the likeliest tokens to draw from. If None, all are
+                         possible
+        rng              seed or numpy.random.Generator, or None for the default generator
+        cache            True: keep the keys and values of earlier tokens. False: recompute them for
+                         each token, with the same result
+        stop             token, or several tokens, after which a sequence ends. If None, no sequence
+                         ends early
+        compiled         True: run the model that `inference.compile` returns, or the modules if it
+                         cannot compile them because a layer was changed. False: run the modules.
+                         Without a cache, the modules are always used
+
+    Returns:
+        for one prompt an array, and for a list of prompts a list of arrays, all without the stop
+        token. For prompts [B, T] an array [B, T + n], in which a row that has ended is filled with
+        its stop token
+
+    Raises:
+        ValueError: a prompt is empty or does not consist of integers, or max_new_tokens,
+            temperature, top_k or top_p is out of range
     """
     prompts = _prompts(ids)
     if max_new_tokens < 0:
@@ -79,10 +93,19 @@ def prefill(model, prompts, cache=True, compiled=True):
         step, state, start = prefill(model, prompts)
         answers = beam_search(step, state, start, stop, beams=4)
 
-    Call it in evaluation mode and under `no_grad`. Each prompt is an integer array. Its last token
-    becomes `start`, because the logits after this token are not computed yet. cache and compiled
-    are as in `generate`. During generation, the compiled model is compared with the model after
-    every LOOK_EVERY steps, and `inference.CannotCompile` is raised if a layer has changed.
+    Call it in evaluation mode and under `no_grad`. The last token of each prompt becomes `start`,
+    because the logits after this token are not computed yet. Once every LOOK_EVERY steps, `step`
+    compares the compiled model with the model, and raises `inference.CannotCompile` if a layer has
+    changed.
+
+    Args:
+        model      as in `generate`
+        prompts    list of B integer arrays, each with at least one token
+        cache      as in `generate`
+        compiled   as in `generate`
+
+    Returns:
+        (step, state, start), the first three arguments of `decoding.decode` and `beam_search`
     """
     current = compiled_or_itself(model) if compiled and cache else lambda: model
     lengths = np.array([len(p) for p in prompts], np.int64)
@@ -119,7 +142,10 @@ def prefill(model, prompts, cache=True, compiled=True):
 
 
 def compiled_or_itself(model):
-    """Return a function that returns the compiled model, or the model if layers were changed."""
+    """Return a function without arguments that returns the compiled model.
+
+    If the model cannot be compiled because a layer was changed, the function returns the model.
+    """
     try:
         return inference.compile(model).module
     except inference.CannotCompile:
@@ -156,9 +182,18 @@ def _prompts(ids):
     ids = ids.data if isinstance(ids, Tensor) else ids
     prompts = [np.asarray(p) for p in ([ids] if _is_one(ids) else ids)]
     for p in prompts:
-        if p.ndim != 1 or not p.size or p.dtype.kind not in "iu":
+        if p.dtype.kind in "US":
             raise ValueError(
-                "generate: a prompt must be integers [T] with T >= 1, and prompts [B, T] or a list "
-                f"of prompts; got {p.dtype} {p.shape}. Begin each prompt with a start token"
+                "generate: a prompt must be token ids, got a text. Pass tokenizer.encode(text)"
+            )
+        if p.ndim == 1 and not p.size:
+            raise ValueError(
+                "generate: a prompt must be at least one token, got an empty one. Begin each "
+                "prompt with a start token"
+            )
+        if p.ndim != 1 or p.dtype.kind not in "iu":
+            raise ValueError(
+                "generate: a prompt must be token ids, which are integers [T], got "
+                f"{p.dtype} {p.shape}. Pass one prompt, prompts [B, T] or a list of prompts"
             )
     return prompts

@@ -39,29 +39,53 @@ MOST_AT_ONCE = 2**13  # numbers that are unpacked together, few enough to stay i
 
 
 class GGUF(NamedTuple):
-    """The contents of a GGUF file, {key: value} and {name: array or QuantizedMatrix}."""
+    """The contents of a GGUF file.
+
+    Attributes:
+        metadata   {key: value}, such as sizes and the vocabulary
+        tensors    {name: array or QuantizedMatrix}
+        path       path of the file, for error messages
+    """
 
     metadata: dict
     tensors: dict
     path: str = "the file"
 
     def entry(self, key, kind, default=None):
-        """Return the value of a key, which is a string (kind str), a number (float) or a size >= 1
-        (int).
+        """Return the value of a key in the metadata.
+
+        Args:
+            key       name of the entry
+            kind      str for a string, float for any number, or int for a whole number >= 1
+            default   value if the key is missing. If None, a missing key is an error
+
+        Raises:
+            ValueError: the value is not of this kind
         """
         value = self.metadata.get(key, default)
         fits = {str: str, float: int | float, int: int}[kind]
         if not isinstance(value, fits) or isinstance(value, bool) or (kind is int and value < 1):
-            expected = {str: "a text", float: "a number", int: "a whole number from 1 on"}[kind]
-            raise ValueError(f"gguf: {self.path}: {key} is {_short(value)}, expected {expected}")
+            expected = {str: "a string", float: "a number", int: "a whole number >= 1"}[kind]
+            found = "missing" if value is None else _short(value)
+            raise ValueError(f"gguf: {self.path}: {key} is {found}, expected {expected}")
         return value
 
 
 def read(path):
-    """Read the metadata and all tensors of a GGUF file, as float32, with axes in NumPy's order.
+    """Read the metadata and all tensors of a GGUF file.
 
     Before any array is created, all sizes and positions are compared with the length of the file.
-    If the file cannot be read, a ValueError names the file and the reason.
+
+    Args:
+        path   path of the file
+
+    Returns:
+        a `GGUF`, in which all tensors are arrays in float32. Their axes are in NumPy's order, so a
+        weight is [out, in]
+
+    Raises:
+        ValueError: the file is damaged or has a feature that is not supported. The error names the
+            file and the reason
     """
     path = Path(path)
     metadata, places, reader = _opened(path, _content(path, mmap.ACCESS_READ))
@@ -70,10 +94,19 @@ def read(path):
 
 
 def mapped(path):
-    """Read a file like `read`, but keep matrices of the kinds Q4_1 and Q8_0 as `QuantizedMatrix`.
+    """Read a GGUF file like `read`, but keep matrices of types Q4_1 and Q8_0 quantized.
 
     The bytes of these matrices are read from the file on first use, and stay in the file cache of
-    the operating system. All other tensors become float32. Errors are as in `read`.
+    the operating system.
+
+    Args:
+        path   path of the file
+
+    Returns:
+        a `GGUF`, in which these matrices are `QuantizedMatrix`, and all other tensors float32
+
+    Raises:
+        ValueError: as in `read`
     """
     path = Path(path)
     content = _content(path, mmap.ACCESS_COPY)  # processes share its pages until one of them writes
@@ -130,7 +163,7 @@ class _Reader:
             self.broken("it does not begin with GGUF")
         version = self.number("I")
         if version not in (2, 3):
-            self.broken(f"its version is {version}; 2 and 3 can be read")
+            self.broken(f"its version is {version}, but only versions 2 and 3 are supported")
         num_tensors, num_entries = self.number("Q"), self.number("Q")
         metadata, infos = {}, {}
         for _ in range(num_entries):
@@ -139,7 +172,7 @@ class _Reader:
         for _ in range(num_tensors):
             name, axes = self.new_name(infos, "tensor"), self.number("I")
             if axes > MAX_AXES:
-                self.broken(f"{name} has {axes} axes; {MAX_AXES} are possible")
+                self.broken(f"{name} has {axes} axes, but at most {MAX_AXES} are possible")
             shape = tuple(self.number("Q") for _ in range(axes))[::-1]
             infos[name] = shape, self.number("I"), self.number("Q")
         return metadata, infos
@@ -165,7 +198,7 @@ class _Reader:
             if place.stop > len(self.content):
                 self.broken(
                     f"it ends at byte {len(self.content)}, in the middle of {name}, which "
-                    f"stands at {place.start}-{place.stop}"
+                    f"is stored at {place.start}-{place.stop}"
                 )
             end, before = place.stop, name
         return found
@@ -173,13 +206,15 @@ class _Reader:
     def place(self, name, start, shape, kind, offset):
         if kind not in BLOCKS:
             known = ", ".join(BLOCKS[k][0] for k in BLOCKS)
-            self.broken(f"{name} is stored as type {kind}; known are {known}")
+            self.broken(f"{name} is stored as type {kind}, but the known types are {known}")
         if offset % self.alignment:
-            self.broken(f"{name} stands at {offset}, no multiple of {self.alignment}")
+            self.broken(
+                f"{name} is stored at {offset}, which is not a multiple of {self.alignment}"
+            )
         _, size, nbytes, _ = BLOCKS[kind]
         # an empty tensor has no bytes, but NumPy must be able to count its other axes
         if math.prod(max(n, 1) for n in shape) >= 2**60:
-            self.broken(f"{name} {shape} has more numbers than a file can")
+            self.broken(f"{name} {shape} has more numbers than a file can contain")
         if (shape[-1] if shape else 1) % size:
             self.broken(f"{name} {shape} does not consist of blocks of {size}")
         length = math.prod(shape) // size * nbytes
@@ -260,7 +295,7 @@ class _Reader:
         return bool(value)
 
     def cut_off(self):
-        self.broken(f"it ends at byte {len(self.content)}, in the middle of something")
+        self.broken(f"it ends at byte {len(self.content)}, in the middle of its header")
 
     def broken(self, why):
         _broken(self.path, why)
@@ -314,7 +349,7 @@ def _q5_1(raw):
 
 
 def _q6_k(raw):
-    """Unpack x = d s (q - 32), with 256 numbers q of 6 bits and a scale s for every 16."""
+    """Unpack x = d s (q - 32), with 256 numbers q of 6 bits and a scale s for each 16 of them."""
     low, high = raw[:, :128].reshape(-1, 2, 64), raw[:, 128:192].reshape(-1, 2, 32)
     scale = np.ascontiguousarray(raw[:, 192:208]).view(np.int8).astype(np.float32)
     low = np.concatenate([low & 15, low >> 4], axis=2).reshape(-1, 2, 4, 32)
@@ -324,7 +359,7 @@ def _q6_k(raw):
 
 
 IN_BLOCKS = {3: Q4_1, 8: Q8_0}  # types whose matrices need not be unpacked
-# type: (name, numbers in a block, bytes of a block, how it is unpacked)
+# type: (name, numbers in a block, bytes of a block, function that unpacks blocks)
 BLOCKS = {
     0: ("F32", 1, 4, _plain("<f4")),
     1: ("F16", 1, 2, _plain("<f2")),

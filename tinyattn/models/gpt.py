@@ -26,20 +26,22 @@ class GPT(nn.Module):
         x ← x + Attention(norm x),  x ← x + W₂ gelu(W₁ norm x)      num_layers times
         logits = norm(x) Eᵀ                                          the head is the embedding
 
-    Initial weights are normal with standard deviation 0.02 √(768/d_model), times 1/√(2 num_layers)
-    for linear maps with an output that is added to x. With d_model = 768, this is the
-    initialization of GPT-2. With 0.02, a narrow model would start with attention scores that are
-    almost zero, and would learn slowly. Dropout acts on the attention weights, and on each term
-    before it is added to x.
+    E and P are the learned vectors of the tokens and of the positions. Initial weights are normal
+    with standard deviation 0.02 √(768/d_model), times 1/√(2 num_layers) for linear maps with an
+    output that is added to x. With d_model = 768, this is the initialization of GPT-2. With 0.02
+    for every d_model, a narrow model would start with attention scores that are almost zero, and
+    would learn slowly. Dropout acts on the attention weights, and on each term before it is added
+    to x.
 
     Args:
         vocab_size   number of tokens V
         d_model      number of features
         num_heads    number of heads, which divides d_model
         num_layers   number of layers
-        max_len      number of positions
+        max_len      number of positions, the largest number of tokens that the model can read
         dropout      probability with which a number becomes 0 in training
-        rng          seed or numpy.random.Generator for the initial values
+        rng          seed or numpy.random.Generator for the initial values, or None for the default
+                     generator
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
@@ -63,11 +65,12 @@ class GPT(nn.Module):
         init_weights(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
-        """Return the input of the head, [B, T, d_model].
+        """Return the features of each token, which are the input of the head, [B, T, d_model].
 
         Args:
-            ids     tokens [B, T]. With a cache, pass only the new tokens
-            cache   result of `empty_cache`, or None
+            ids     token ids [B, T]. With a cache, pass only the new ones
+            cache   result of `empty_cache`, which contains the keys and values of earlier tokens
+                    and is updated. If None, ids are the whole sequences
         """
         positions = cache[0].positions(ids.shape[-1]) if cache else None
         x = self.dropout(self.positions(self.embedding(ids), positions))
@@ -81,8 +84,9 @@ class GPT(nn.Module):
         """Return the logits of the next token after each token, [B, T, V].
 
         Args:
-            ids     tokens [B, T]. With a cache, pass only the new tokens
-            cache   result of `empty_cache`, or None
+            ids     token ids [B, T]. With a cache, pass only the new ones
+            cache   result of `empty_cache`, which contains the keys and values of earlier tokens
+                    and is updated. If None, ids are the whole sequences
 
         Raises:
             ValueError: ids are not [B, T], or there are more than max_len tokens without a cache
@@ -95,7 +99,7 @@ class GPT(nn.Module):
         return self.head(self.features(ids, cache))
 
     def empty_cache(self):
-        """Return an empty cache for `features` and `forward`."""
+        """Return a cache without tokens, one `KeyValueCache` for each layer."""
         return self.blocks.empty_cache()
 
     def generate(
@@ -121,11 +125,17 @@ class GPT(nn.Module):
             top_k            number of the likeliest tokens to draw from. If None, all are possible
             top_p            total probability of the likeliest tokens to draw from. If None, all
                              are possible
-            rng              seed or numpy.random.Generator
+            rng              seed or numpy.random.Generator, or None for the default generator
             cache            False: all keys and values are recomputed for each token, with the same
                              result
-            stop             token, or several tokens, after which a sequence ends
+            stop             token, or several tokens, after which a sequence ends. If None, no
+                             sequence ends early
             compiled         False: run the modules instead of the compiled model
+
+        Returns:
+            for one prompt an array, and for a list of prompts a list of arrays, all without the
+            stop token. For prompts [B, T] an array [B, T + n], in which a row that has ended is
+            filled with its stop token
         """
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
@@ -133,10 +143,14 @@ class GPT(nn.Module):
 
 
 def init_weights(model, d_model, rng, num_layers=None):
-    """Initialize matrices as normal with deviation 0.02 √(768/d_model), and biases as zero.
+    """Initialize all matrices with normal numbers, and all biases with zeros.
 
-    If num_layers = L is given, the matrices with an output that is added to x are multiplied by
-    1/√(2 L).
+    Args:
+        model        a module
+        d_model      number of features. The standard deviation is 0.02 √(768/d_model)
+        rng          seed or numpy.random.Generator, or None for the default generator
+        num_layers   number L of layers. Matrices with an output that is added to x are multiplied
+                     by 1/√(2 L). If None, they are not
     """
     rng, std = generator(rng), 0.02 * math.sqrt(768 / d_model)
     for name, p in model.named_parameters():

@@ -10,8 +10,20 @@ from tinyattn.nn.validation import check_sizes
 
 
 class GravNetBlock(Module):
-    """A block that appends the event mean to each hit, followed by three dense layers, GravNet and
-    batch norm.
+    """A block of three dense layers, GravNet and batch norm.
+
+    Before the first layer, the mean over the event is appended to the features of each hit.
+
+    Args:
+        in_features            number of features of a hit before the block
+        width                  number of features of the dense layers
+        out_features           number of features of a hit after the block
+        space_dimensions       number of dimensions of the learned space
+        propagate_dimensions   number of features that a hit receives from each neighbour
+        k                      number of neighbours, including the hit itself
+        strict                 True: an event with fewer than k hits raises ValueError
+        rng                    seed or numpy.random.Generator for the initial values, or None for
+                               the default generator
     """
 
     def __init__(
@@ -45,10 +57,12 @@ class GravNetBlock(Module):
         self.norm = BatchNorm1d(out_features)
 
     def forward(self, x, batch, cloud):
-        """Return the new features of each hit [N, out_features] for x [N, in_features].
+        """Return the new features of each hit, [N, out_features].
 
-        batch is as in `GravNetModel`. cloud [N] is the event of each hit, counted from 0 without
-        gaps, or None for a single event.
+        Args:
+            x       features of the hits [N, in_features]
+            batch   event of each hit [N], or None for a single event
+            cloud   the same events [N], numbered from 0 without gaps, or None
         """
         x = np.concatenate([x, _mean_of_event(x, cloud)], axis=-1)
         return self.norm(np.tanh(self.gravnet(self.dense(x), batch)))
@@ -62,7 +76,7 @@ def _mean_of_event(x, cloud):
 
 
 class GravNetModel(Module):
-    """A network with trained neighbourhoods that computes outputs for each hit of a detector.
+    """A network with learned neighbourhoods that computes outputs for each hit of a detector.
 
     The outputs of all blocks are concatenated and mapped to the result by two dense layers.
 
@@ -72,13 +86,15 @@ class GravNetModel(Module):
         blocks                 number of blocks
         width                  number of features of the dense layers
         block_features         number of features after a block
-        space_dimensions       number of dimensions of the trained space
+        space_dimensions       number of dimensions of the learned space, in which neighbours are
+                               near
         propagate_dimensions   number of features that a hit receives from each neighbour
-        k                      number of neighbours. In an event with fewer hits, all hits are
-                               neighbours
+        k                      number of neighbours, including the hit itself. In an event with
+                               fewer hits, all hits are neighbours
         hidden                 number of features of the last hidden layer
         strict                 True: an event with fewer than k hits raises ValueError
-        rng                    seed or numpy.random.Generator for the initial values
+        rng                    seed or numpy.random.Generator for the initial values, or None for
+                               the default generator
 
     Source: Qasim et al. 2019, arXiv:1902.07987, section 4, slides K48-K50.
     """

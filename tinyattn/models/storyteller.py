@@ -24,8 +24,8 @@ def load(size="large"):
     """Load a trained model that writes stories and its tokenizer, and return (GPT, BytePairs).
 
     Args:
-        size   "large" has 4 layers, 570,432 parameters and 1024 tokens. "small" has 2 layers,
-               87,360 parameters and 512 tokens, and is used by the explorer in a page
+        size   "large" for the model with 4 layers, 570,432 parameters and 1024 tokens, or "small"
+               for 2 layers, 87,360 parameters and 512 tokens, which the explorer in a page uses
 
     Raises:
         ValueError: `size` is neither "large" nor "small"
@@ -77,12 +77,12 @@ def _stored(size):
 
 
 def tokenizer(alphabet, pairs):
-    """Return a tokenizer with the bytes of the alphabet, the merged pairs and END as tokens.
+    """Return a `BytePairs` with the bytes of the alphabet, the merged pairs and END as tokens.
 
     Args:
-        alphabet   the bytes that occur
-        pairs      merged pairs (a, b), numbered as in `BytePairs.train`. There a token < 256 is a
-                   byte, and 256 + i is the result of merge i
+        alphabet   list of the bytes that occur, as integers
+        pairs      list of merged pairs (a, b), with the token ids of `BytePairs.train`: an id < 256
+                   is a byte, and 256 + i is the result of merge i
     """
     number = {b: i for i, b in enumerate(alphabet)}
     tokens, merges = [bytes([b]) for b in alphabet], []

@@ -1,4 +1,4 @@
-"""Moving points: one cloud at several times, in adjacent panels or as a short film."""
+"""Moving points: the frames of one cloud in adjacent panels, or as a short film."""
 
 import base64
 import errno
@@ -29,30 +29,34 @@ def animate_points(
     ax=None,
     size=None,
 ):
-    """Draw the same points at F times, with a panel for each time and the same scale in all panels.
+    """Draw the same points in F frames, one panel for each frame, all with the same scale.
 
     Args:
-        frames    positions [F, N, 2], or [N, 2] for one time
-        classes   class of each point [N], shown by colour and shape. Points with a negative class
-                  are pale grey
-        weights   size of the dots [F, N], from 0 to 1, where 1 is a large dot with a dark edge
-        titles    a title for each panel
-        title     title of the whole figure
-        columns   number of panels in a row
+        frames    positions of the points in each frame [F, N, 2], or [N, 2] for a single frame
+        classes   class of each point [N] int, shown by colour and shape. Points with a negative
+                  class are pale grey. If None, all points have the same class
+        weights   size of the dots [F, N], from 0 to 1. Dots above 0.5 have a dark edge. If None,
+                  all are small
+        titles    a title for each frame, or None
+        title     title of the whole figure, or None
+        columns   number of panels in a row. If None, all are in one row
         xlabel    label of the x axis
         ylabel    label of the y axis
         ax        matplotlib Axes to draw into, for one time alone
-        size      (width, height) in inches
+        size      (width, height) of a new figure in inches. If None, it fits the content
+
+    Returns:
+        a `Picture`
     """
     frames, classes, weights = _check_frames(frames, classes, weights)
     F = len(frames)
     if titles is not None and len(titles) != F:
         raise ValueError(
-            f"animate_points: titles must have one entry for each of the {F} times, got "
+            f"animate_points: titles must have one entry for each of the {F} frames, got "
             f"{len(titles)}"
         )
     if ax is not None and F > 1:
-        raise ValueError(f"animate_points: one Axes (ax=) cannot hold {F} times. Leave ax= out")
+        raise ValueError(f"animate_points: one Axes (ax=) cannot hold {F} frames. Leave ax= out")
     columns = min(columns or F, F)
     rows = -(-F // columns)
     limits = _limits(frames)
@@ -98,7 +102,7 @@ def _check_frames(frames, classes, weights):
     weights = weights[None] if weights.ndim == 1 else weights
     if classes.shape != (N,) or weights.shape != (F, N):
         raise ValueError(
-            f"animate_points: {F} times of {N} points need classes [{N}] and weights [{F}, {N}], "
+            f"animate_points: {F} frames of {N} points need classes [{N}] and weights [{F}, {N}], "
             f"got {classes.shape} and {weights.shape}"
         )
     return frames, classes.astype(int), np.clip(weights, 0, 1)
@@ -135,11 +139,11 @@ def _dots(panel, points, classes, weights):
 
 
 class Film:
-    """A GIF file, which a notebook shows at the end of a cell.
+    """An animated GIF file, which a notebook shows at the end of a cell.
 
     Args:
         path     path of the file
-        frames   number of images
+        frames   number of frames
         title    title of the film
     """
 
@@ -151,26 +155,26 @@ class Film:
         return f'<img class="figure" alt="{self.title}" src="data:image/gif;base64,{code}">'
 
     def __repr__(self):
-        return f"<film: {self.frames} pictures, {self.title or self.path.name}>"
+        return f"<film: {self.frames} frames, {self.title or self.path.name}>"
 
 
 def film(
     draw, frames, path, *, title="", per_second=5, first=1.5, last=4.0, size=(5.0, 5.0), columns=1
 ):
-    """Write an animated GIF whose images are drawn by a function.
+    """Write an animated GIF whose frames are drawn by a function.
 
-    The first quarter runs at half speed, so that viewers do not miss the beginning. It needs
-    Pillow, which comes with matplotlib.
+    The first quarter runs at half speed, so that viewers do not miss the beginning. Writing the
+    file requires Pillow, which is installed with matplotlib.
 
     Args:
-        draw         function draw(i, *axes) that fills the empty axes with image i
-        frames       number of images
-        path         file to write. Its folder is created if necessary. If it is read-only, a
-                     temporary folder is used
+        draw         function draw(i, *axes) that fills the empty axes with frame i = 0, 1, ...
+        frames       number of frames
+        path         file to write, which ends in .gif. Its folder is created if necessary. If the
+                     folder is read-only, a temporary folder is used, and its path is printed
         title        title of the film
-        per_second   images per second
-        first        duration of the first image in seconds
-        last         duration of the last image in seconds
+        per_second   frames per second
+        first        duration of the first frame in seconds
+        last         duration of the last frame in seconds
         size         (width, height) in inches
         columns      number of axes next to each other
 
@@ -178,7 +182,7 @@ def film(
         a `Film`
     """
     if frames < 1:
-        raise ValueError(f"film: frames must contain at least one image, got {frames}")
+        raise ValueError(f"film: expected frames >= 1, got frames={frames}")
     if not str(path).endswith(".gif"):
         raise ValueError(f"film: path must end in .gif, got {path}")
     pyplot()  # this raises the error if matplotlib is missing

@@ -29,17 +29,24 @@ def attention_map(
     The scale begins at 0. It ends at the largest weight, or at 2/S if all are smaller.
 
     Args:
-        weights   [T, S], or several heads as [H, T, S], a list, or a dictionary {title: [T, S]}
-        tokens    labels of the T queries
-        keys      labels of the S keys. If None, the labels of the queries are used
-        title     title of the whole figure
-        titles    a title for each head
-        numbers   True: write the weight into each cell. If None, only if the cells are large enough
+        weights   attention weights [T, S], or of several heads as [H, T, S], a list of [T, S], or a
+                  dictionary {title: [T, S]}
+        tokens    labels of the T queries. If None, their indices
+        keys      labels of the S keys. If None, the labels of the queries if S = T, or else the
+                  indices
+        title     title of the whole figure, or None
+        titles    a title for each head. If None, heads in an array [H, T, S] are numbered from 1
+        numbers   True: write the weight into each cell. False: never. If None, only if the cells
+                  are large enough
         digits    number of digits after the point
-        mask      bool [T, S] or [H, T, S]. Cells of hidden keys (False) are hatched
-        vmax      end of the scale
-        ax        matplotlib Axes to draw into
-        size      (width, height) in inches
+        mask      bool [T, S] or [H, T, S]. Cells of hidden keys (False) are hatched. If None, no
+                  key is hidden
+        vmax      end of the scale. If None, it is chosen as above
+        ax        matplotlib Axes to draw into. If None, a new figure is created
+        size      (width, height) of a new figure in inches. If None, it fits the content
+
+    Returns:
+        a `Picture`
     """
     if isinstance(weights, dict):
         titles, weights = list(weights), list(weights.values())
@@ -77,14 +84,17 @@ def attention_lines(
     """Draw attention weights as lines from queries on the left to keys on the right.
 
     Args:
-        weights     [T, S]
+        weights     attention weights [T, S]
         tokens      labels of the T queries
         keys        labels of the S keys. If None, the labels of the queries are used
-        title       title
+        title       title, or None
         query       index of the only query that is shown. If None, all are shown
         threshold   smallest weight that is drawn
-        ax          matplotlib Axes to draw into
-        size        (width, height) in inches
+        ax          matplotlib Axes to draw into. If None, a new figure is created
+        size        (width, height) of a new figure in inches. If None, it fits the content
+
+    Returns:
+        a `Picture`
     """
     weights = real_array("attention_lines", weights, 2)
     keys = tokens if keys is None else keys

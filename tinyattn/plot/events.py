@@ -15,10 +15,14 @@ def landscape(potential, title, scale, size=(9.5, 3.9)):
     """Draw a potential around a point: a map with the forces, and a cut through the middle.
 
     Args:
-        potential  function of the distance (NumPy functions, so that it has a gradient)
+        potential  function of the distance, an array or Tensor of any shape, made of NumPy
+                   functions, so that its gradient can be computed
         title      title of the whole figure
-        scale      strength of a force that is drawn as an arrow of length 1
+        scale      strength of a force whose arrow has length 1
         size       (width, height) in inches
+
+    Returns:
+        a `Picture`
     """
     line = np.linspace(-1.6, 1.6, 161)
     X, Y = np.meshgrid(line, line)
@@ -39,7 +43,13 @@ def landscape(potential, title, scale, size=(9.5, 3.9)):
 
 
 def shape_outline(kind, size, centre):
-    """Return the corners [n, 2] of a circle (kind 0), square (1) or triangle (2)."""
+    """Return the corners [n, 2] of a circle, square or triangle.
+
+    Args:
+        kind     0 for a circle, 1 for a square, 2 for a triangle, as in `data.overlaps`
+        size     distance from the centre to the edge, in pixels
+        centre   column and row of the centre
+    """
     if kind == 0:
         a = np.linspace(0, 2 * np.pi, 60)
         corners = np.stack([np.cos(a), np.sin(a)], axis=1)
@@ -54,11 +64,14 @@ def collected_pixels(images, beta, found, outlines, size=(11, 5.4)):
     """Draw three rows: images with the predicted outlines, their β, and the objects found.
 
     Args:
-        images    [B, side, side, 3]
-        beta      [B, side, side]
-        found     [B, side, side] int, negative for pixels of no object
+        images    images in RGB [B, side, side, 3]
+        beta      β of each pixel [B, side, side], from 0 to 1
+        found     object found for each pixel [B, side, side] int, negative for none
         outlines  for each image, a list of outlines with corners [n, 2]
         size      (width, height) in inches
+
+    Returns:
+        a `Picture`
     """
     colors = [[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLORS]
     colors = np.array([*colors, [PAPER] * 3])  # the last one is for pixels of no object
@@ -108,10 +121,13 @@ def table(values, rows, columns, *, title=None, digits=2, size=(11, 4.4), shade=
                  unchanged
         rows     R names
         columns  C names
-        title    title of the figure
+        title    title of the figure, or None
         digits   number of digits after the point
         size     (width, height) in inches
         shade    darkness of each cell [R, C], from 0 to 1. If None, the values are used
+
+    Returns:
+        a `Picture`
     """
     values = np.asarray(values, object)
     shade = np.asarray(values if shade is None else shade, float)

@@ -30,7 +30,13 @@ class Layout(ConstrainedLayoutEngine):
 
 
 def after_layout(figure, first, second):
-    """Call `first` when the positions are known, and `second` after the layout that follows it."""
+    """Call two functions when the positions in a figure are known.
+
+    Args:
+        figure   matplotlib Figure
+        first    function without arguments, called after the layout. It may change the sizes
+        second   function without arguments, called after the layout that follows `first`
+    """
     engine = figure.get_layout_engine()
     if isinstance(engine, Layout):
         engine.waiting.append((first, second))

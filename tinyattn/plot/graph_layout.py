@@ -22,8 +22,11 @@ BEND = (0, 0)  # size of a bend
 def layout(sizes, edges, free=()):
     """Return the centres (x, y) of the nodes, the points of the edges, and (width, height).
 
-    `sizes` are (width, height) of each node, and `free` the nodes whose inputs have no order. At
-    all other nodes, edges arrive from top to bottom in the order of their slots.
+    Args:
+        sizes   (width, height) of each node in pixels
+        edges   list of (from, to, slot)
+        free    nodes whose inputs have no order. At all other nodes, edges arrive from top to
+                bottom in the order of their slots
     """
     rank = ranks(len(sizes), edges)
     chains = with_bends(rank, edges)
@@ -61,8 +64,14 @@ def _set_ports(ports, edges, size):
 def ranks(n, edges):
     """Return the column of each node: the length of the longest path that leads to it.
 
-    Nodes are numbered so that edges go from smaller to larger indices. A leaf moves right, to the
-    column before the first node that reads it.
+    A leaf moves right, to the column before the first node that reads it.
+
+    Args:
+        n       number of nodes
+        edges   list of (from, to, slot), each from a smaller to a larger index
+
+    Raises:
+        ValueError: an edge goes from a larger to a smaller index
     """
     rank, readers, inputs = [0] * n, defaultdict(list), defaultdict(list)
     for u, v, _ in edges:
@@ -81,7 +90,12 @@ def ranks(n, edges):
 
 
 def with_bends(rank, edges):
-    """Return each edge as a chain of nodes in neighbouring columns, and append bends to `rank`."""
+    """Return each edge as a chain of nodes in neighbouring columns.
+
+    Args:
+        rank    column of each node, to which the columns of the bends are appended
+        edges   list of (from, to, slot)
+    """
     chains = []
     for u, v, _ in edges:
         between = list(range(rank[u] + 1, rank[v]))
@@ -91,7 +105,12 @@ def with_bends(rank, edges):
 
 
 def order(rank, links):
-    """Return the nodes of each column from top to bottom, with few crossings."""
+    """Return the nodes of each column from top to bottom, with few crossings.
+
+    Args:
+        rank    column of each node, including bends
+        links   list of (from, to, vertical offset at `to`) between neighbouring columns
+    """
     columns = [[] for _ in range(max(rank) + 1)]
     before, after = defaultdict(list), defaultdict(list)
     for u, v, port in links:
@@ -136,7 +155,12 @@ def _mean_place(v, near, place):
 
 
 def crossings(columns, links):
-    """Return how many pairs of links cross: one starts above the other and ends below it."""
+    """Return the number of pairs of links that cross.
+
+    Args:
+        columns   nodes of each column from top to bottom
+        links     list of (from, to, vertical offset at `to`) between neighbouring columns
+    """
     place = {v: i for column in columns for i, v in enumerate(column)}
     rank = {v: r for r, column in enumerate(columns) for v in column}
     by_rank = defaultdict(list)
@@ -154,8 +178,9 @@ def crossings(columns, links):
 def heights(columns, sizes, links):
     """Return y of each node.
 
-    y is repeatedly set to the mean of the neighbours, and nodes that touch are pushed apart.
-    Weights keep the main line straight: long edges move least, and leaves move most.
+    The arguments are the result of `order`, (width, height) of each node, and the links. y is
+    repeatedly set to the mean of the neighbours, and nodes that touch are pushed apart. Weights
+    keep the main line straight: long edges move least, and leaves move most.
     """
     before, after = defaultdict(list), defaultdict(list)  # node -> [(neighbour, weight)]
     inner = {v for _, v, _ in links}

@@ -58,7 +58,7 @@ class GraphPicture:
         self.svg, self.summary = svg, summary
 
     def save(self, path):
-        """Write the drawing to the file `path`, which ends in .svg, and return the path."""
+        """Write the drawing to the file `path`, which must end in .svg, and return the path."""
         if Path(path).suffix != ".svg":
             raise ValueError(f"computation_graph: path must end in .svg, got {str(path)!r}")
         Path(path).write_text(self.svg, encoding="utf-8")
@@ -75,18 +75,24 @@ def computation_graph(tensor, names=None, *, values=True):
     """Draw the operations and tensors from which a result was computed, from left to right.
 
     Orange boxes require a gradient, grey boxes are data, dashed boxes are plain numbers, and green
-    boxes are results. Round boxes are operations, whose inputs arrive in their order, the first at
-    the top. Draw before `backward()`, which frees the graph, or keep the graph with
+    boxes are results. Rounded boxes are operations, whose inputs arrive in their order, the first
+    at the top. Draw before `backward()`, which frees the graph, or keep the graph with
     `backward(create_graph=True)`, so that the gradients are shown too.
 
     Args:
-        tensor   the result
+        tensor   the result, a Tensor
         names    {name: tensor}, or a Module for the names of its parameters. Every named result has
-                 its own box
-        values   True: write values and gradients of tensors with few numbers
+                 its own box. If None, boxes have no names
+        values   True: write the values of tensors with up to 4 numbers, and the gradients of
+                 leaves. False: write only shapes
 
     Returns:
         a `GraphPicture`
+
+    Raises:
+        RuntimeError: the graph was freed by an earlier `backward()`
+        TypeError: `tensor` is not a Tensor
+        ValueError: the graph has more than 200 nodes
     """
     if not hasattr(tensor, "_operation"):
         raise TypeError(f"computation_graph: expected a Tensor, got {type(tensor).__name__}")
@@ -239,9 +245,7 @@ def _tip(what, x):
 
 
 def _width(text, size):
-    """Estimate the width of a text in pixels, slightly generously, since there is no font to
-    measure.
-    """
+    """Estimate the width of a text in pixels, rather too large, because no font can be measured."""
     narrow, wide = "iljt.,:;'|!()[] −f", "mwMW@%+→"
     units = [
         0.36 if c in narrow else 0.92 if c in wide else 0.7 if c.isupper() else 0.6 for c in text

@@ -33,24 +33,30 @@ def heatmap(
     """Draw a matrix as coloured cells, or several matrices with the same scale.
 
     Args:
-        values         [R, C], or several as [P, R, C], a list, or a dictionary {title: matrix}
-        rows           a name for each row
-        columns        a name for each column
-        title          title of the whole figure
-        titles         a title for each matrix
+        values         matrix [R, C], or P matrices as an array [P, R, C], a list, or a dictionary
+                       {title: matrix}
+        rows           a name for each row. If None, their indices
+        columns        a name for each column. If None, their indices
+        title          title of the whole figure, or None
+        titles         a title for each matrix, or None
         row_label      label of the axis of rows
         column_label   label of the axis of columns
-        numbers        True: write the value into each cell. If None, only if the cells are large
-                       enough
+        numbers        True: write the value into each cell. False: never. If None, only if the
+                       cells are large enough
         digits         number of digits after the point
-        center         value that is white, with different colours below and above it
-        vmin           start of the scale
-        vmax           end of the scale
+        center         value that is white, with orange below and blue above it. If None, the
+                       smallest value is white
+        vmin           start of the scale. If None, the smallest value
+        vmax           end of the scale. If None, the largest value
         bar            True: show the scale
         bar_label      label of the scale
-        mask           bool [R, C], or one for each matrix. Cells with False are hatched
-        ax             matplotlib Axes to draw into
-        size           (width, height) in inches
+        mask           bool [R, C], or one for each matrix. Cells with False are hatched, and do
+                       not count for the scale. If None, all are True
+        ax             matplotlib Axes to draw into. If None, a new figure is created
+        size           (width, height) of a new figure in inches. If None, it fits the content
+
+    Returns:
+        a `Picture`
     """
     matrices, titles = _panels(values, titles)
     masks = _masks(mask, matrices)
@@ -90,16 +96,20 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
     """Draw images in a grid, all with the same scale.
 
     Args:
-        images    [N, H, W], or [N, H, W, 3] in colour (0 to 1, or 0 to 255 as integers)
-        titles    text above each image
-        columns   number of images in a row
-        title     title of the whole figure
-        colors    name of a matplotlib colour map. The default draws 0 white and 1 black
-        size      (width, height) in inches
+        images    images [N, H, W], or [N, H, W, 3] in colour (0 to 1, or 0 to 255 as integers)
+        titles    a text above each image, or None
+        columns   number of images in a row. If None, it depends on N
+        title     title of the whole figure, or None
+        colors    name of a matplotlib colour map for images [N, H, W]. The default draws the
+                  smallest number white and the largest black
+        size      (width, height) of a new figure in inches. If None, it fits the content
+
+    Returns:
+        a `Picture`
     """
     images = real_array("images", images, (3, 4))
     if len(images) == 0:
-        raise ValueError("images: there are no images to draw")
+        raise ValueError("images: images must contain at least one image, got none")
     if titles is not None and len(titles) != len(images):
         raise ValueError(
             f"images: titles must have one entry for each of the {len(images)} images, got "
@@ -138,7 +148,8 @@ def _panels(values, titles):
         matrices = [stack] if stack.ndim == 2 else list(stack)
     if not matrices or any([m.size == 0 for m in matrices]):
         raise ValueError(
-            f"heatmap: there is nothing to draw in matrices of shapes {[m.shape for m in matrices]}"
+            f"heatmap: there is nothing to draw, because the matrices have the shapes "
+            f"{[m.shape for m in matrices]}"
         )
     titles = [titles] if isinstance(titles, str) else titles
     if titles is not None and len(titles) != len(matrices):
@@ -161,7 +172,7 @@ def _masks(mask, matrices):
     shapes, wanted = [m.shape for m in masks], [m.shape for m in matrices]
     if shapes != wanted or any([m.dtype != bool for m in masks]):
         raise ValueError(
-            f"heatmap: mask must be bool (True = may take part) with shapes {wanted}, got "
+            f"heatmap: mask must be bool (False: hatched) with shapes {wanted}, got "
             f"{masks[0].dtype} with {shapes}"
         )
     return masks

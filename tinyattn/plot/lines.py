@@ -9,20 +9,23 @@ from tinyattn.plot.style import COLORS, GREY, INK, SIZE, style
 def loss_curve(
     histories, *, title=None, log=False, xlabel="epoch", ylabel="loss", smooth=1, ax=None, size=None
 ):
-    """Plot the loss of one or more training runs over the epochs.
+    """Draw the loss of one or more training runs over the epochs.
 
     The held-out losses of a `History` are dashed, with a dot at the epoch whose weights were kept.
 
     Args:
-        histories   the result of `training.fit`, a list of numbers, or a dictionary {name: result
-                    or list}
-        title       title
-        log         True: logarithmic loss axis
+        histories   the losses of a run: a `History`, which is the result of `training.fit`, or a
+                    list of numbers. For several runs, a dictionary {name: losses}
+        title       title, or None
+        log         True: the axis of the loss is logarithmic
         xlabel      label of the x axis
         ylabel      label of the y axis
-        smooth      number of consecutive values that are averaged
-        ax          matplotlib Axes to draw into
-        size        (width, height) in inches
+        smooth      number of consecutive training losses that are averaged, where 1 changes nothing
+        ax          matplotlib Axes to draw into. If None, a new figure is created
+        size        (width, height) of a new figure in inches. If None, (8, 4.5)
+
+    Returns:
+        a `Picture`
     """
     named = histories if isinstance(histories, dict) else {None: histories}
     if not named:
@@ -80,17 +83,21 @@ def curves(
 
     Args:
         x           values [N] of the horizontal axis
-        ys          values [N], or a dict from name to [N] or [repeats, N]. With repeats, the line
-                    is their mean and the band extends from the smallest to the largest
-        title       title of the figure
+        ys          values [N] or [repeats, N], or a dictionary {name: values} for several curves.
+                    With repeats, the line is their mean, and a band extends from the smallest to
+                    the largest
+        title       title of the figure, or None
         xlabel      label of the horizontal axis
         ylabel      label of the vertical axis
-        log         logarithmic axes: "x", "y" or "xy"
+        log         logarithmic axes: "x", "y", "xy" for both, or "" for none
         markers     True: draw a dot at each value
         quantiles   (low, high), such as (0.1, 0.9). The line is then the median of the repeats, and
-                    the band extends from one quantile to the other
+                    the band extends from one quantile to the other. If None, see `ys`
         ax          matplotlib Axes to draw into. If None, a new figure is created
-        size        (width, height) of the figure in inches. If None, it has the usual size
+        size        (width, height) of a new figure in inches. If None, (8, 4.5)
+
+    Returns:
+        a `Picture`
     """
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f'curves: log must be "x", "y" or "xy", got {log!r}')
@@ -155,16 +162,21 @@ def bars(
     Args:
         values       {name: number}, or {name: list of repeats}, for which the bar is their mean and
                      the error bar ± one standard deviation (of the repeats, not of the mean)
-        errors       {name: half length of the error bar}, instead of repeats
-        title        title
+        errors       {name: half the length of the error bar}, instead of repeats. If None, there
+                     are error bars only for repeats
+        title        title, or None
         xlabel       label of the x axis
         ylabel       label of the y axis
         horizontal   True: horizontal bars
-        numbers      True: write its number at each bar
+        numbers      True: write the number at each bar
         digits       number of digits after the point
-        highlight    name of the bar to highlight, while the others become grey
-        ax           matplotlib Axes to draw into
-        size         (width, height) in inches
+        highlight    name of the bar to highlight, while the others become grey. If None, all have
+                     the same colour
+        ax           matplotlib Axes to draw into. If None, a new figure is created
+        size         (width, height) of a new figure in inches. If None, it fits the content
+
+    Returns:
+        a `Picture`
     """
     from tinyattn.plot.figure_layout import after_layout
 
@@ -211,12 +223,14 @@ def _means(values, errors):
     """Return, for each name, the mean and half the length of the error bar (None without one)."""
     if not isinstance(values, dict) or not values:
         raise TypeError(
-            "bars: values must be a dict from name to number or list of repeats, with at least one "
-            "entry"
+            "bars: values must be a dictionary {name: number or list of repeats} with at least one "
+            f"entry, got {type(values).__name__}"
+            + (" without entries" if isinstance(values, dict) else "")
         )
     arrays = [np.atleast_1d(real_array("bars", v, (0, 1))).astype(float) for v in values.values()]
-    if any([a.size == 0 for a in arrays]):
-        raise ValueError("bars: a list of repeats is empty")
+    for name, a in zip(values, arrays, strict=True):
+        if a.size == 0:
+            raise ValueError(f"bars: the list of repeats for {name!r} is empty")
     mean = np.array([a.mean() for a in arrays])
     if errors is not None:
         if set(errors) != set(values):

@@ -30,22 +30,28 @@ def graph(
 
     Args:
         graph         the `Graph`
-        positions     [N, 2], or [N, 3] for a drawing in space. If None, `layout` computes them
-        classes       class of each node [N], shown by colour and shape
-        values        a number for each node [N], shown by colour instead of a class
-        widths        strength of each edge [E], at least 0
+        positions     positions of the nodes [N, 2], or [N, 3] for a drawing in space. If None,
+                      `layout` computes them
+        classes       class of each node [N] int, shown by colour and shape. If None, all nodes have
+                      the same class
+        values        a number for each node [N], shown by colour instead of a class, or None
+        widths        strength of each edge [E], at least 0. The strongest edge is the widest. If
+                      None, all edges are thin
         arrows        True: draw arrow heads at the receivers, only in the plane
-        labels        text at each node, as a list of N strings, some of which may be empty
-        names         a name for each class, for the legend
+        labels        text at each node, as a list of N strings, some of which may be empty, or None
+        names         a name for each class, for the legend. If None, "class 0", "class 1", ...
         value_label   label of the scale of the values
-        title         title
-        ax            matplotlib Axes to draw into
-        size          (width, height) in inches
+        title         title, or None
+        ax            matplotlib Axes to draw into. If None, a new figure is created
+        size          (width, height) of a new figure in inches. If None, (5.6, 4.5)
         rng           seed or numpy.random.Generator for the layout
+
+    Returns:
+        a `Picture`
     """
     if not hasattr(graph, "num_nodes"):
         raise TypeError(
-            f"plot.graph: expected a graph.Graph, got a {type(graph).__name__}. To draw the "
+            f"plot.graph: expected a graph.Graph, got {type(graph).__name__}. To draw the "
             "computation graph of a Tensor, use plot.computation_graph"
         )
     N = graph.num_nodes
@@ -55,7 +61,8 @@ def graph(
     c = np.zeros(N, int) if classes is None else np.asarray(classes)
     if c.shape != (N,) or c.dtype.kind not in "iu" or c.min(initial=0) < 0:
         raise ValueError(
-            f"plot.graph: classes must be a whole number >= 0 for each of the {N} nodes"
+            f"plot.graph: classes must be whole numbers >= 0, one for each of the {N} nodes, got "
+            f"{c.dtype} {c.shape}"
         )
     if classes is not None and values is not None:
         raise ValueError(
@@ -64,7 +71,8 @@ def graph(
         )
     if arrows and x.shape[1] == 3:
         raise ValueError(
-            "plot.graph: arrows can only be drawn in two dimensions, but positions has three"
+            "plot.graph: arrows can only be drawn in two dimensions, but positions has three. Use "
+            "arrows=False"
         )
     if labels is not None and len(labels) != N:
         raise ValueError(f"plot.graph: labels must have {N} entries, got {len(labels)}")
@@ -124,11 +132,11 @@ def _shaded(picture, x, values, label, dots):
 
 
 def layout(graph, dimensions=2, rng=0):
-    """Return positions of the nodes [N, dimensions].
+    """Compute positions of the nodes of a graph, [N, dimensions].
 
     Edges pull their ends together with a force that grows with the square of the distance, and all
-    nodes push each other apart with a force that falls with it (Fruchterman and Reingold 1991). The
-    steps become shorter, and a weak pull to the centre keeps separate parts in view.
+    nodes push each other apart with a force that falls as 1/distance (Fruchterman and Reingold
+    1991). The steps become shorter, and a weak pull to the centre keeps separate parts in view.
 
     Args:
         graph        the `Graph`
@@ -168,7 +176,10 @@ def _strengths(widths, E):
         return np.full(E, 0.8)
     widths = real_array("plot.graph: widths", widths, 1)
     if widths.shape != (E,) or (E and not widths.min() >= 0):
-        raise ValueError(f"plot.graph: width must be >= 0 for each of the {E} edges")
+        raise ValueError(
+            f"plot.graph: widths must be >= 0, one for each of the {E} edges, got shape "
+            f"{widths.shape}"
+        )
     return 0.3 + 5.7 * widths / max(widths.max(initial=0), 1e-30)
 
 

@@ -22,7 +22,10 @@ class Picture:
         return self.axes[0]
 
     def save(self, path):
-        """Write the figure to `path`, whose suffix determines the format, and return the path."""
+        """Write the figure to the file `path`, and return the path.
+
+        The suffix, such as .png, .svg or .pdf, determines the format.
+        """
         self.figure.savefig(path, bbox_inches="tight", facecolor="white", dpi=DPI)
         return path
 
@@ -43,9 +46,9 @@ def figure(rows=1, columns=1, *, size=None, **options):
 
     Args:
         rows      number of rows of axes
-        columns   number of columns. `.axes` lists the axes row by row
-        size      (width, height) in inches
-        options   sharex, sharey, width_ratios and others, for matplotlib's subplots
+        columns   number of columns of axes. `.axes` lists the axes row by row
+        size      (width, height) in inches. If None, (8, 4.5)
+        options   options of matplotlib's `subplots`, such as sharex, sharey and width_ratios
     """
     plt = pyplot()
     from tinyattn.plot.figure_layout import Layout  # imported here, because it imports matplotlib
@@ -58,20 +61,33 @@ def figure(rows=1, columns=1, *, size=None, **options):
 
 
 def canvas(ax, size, **options):
-    """Return a Picture to draw into, around an existing Axes or a new one."""
+    """Return a `Picture` to draw into.
+
+    Args:
+        ax        matplotlib Axes or `Picture` to draw into. If None, a new figure is created
+        size      (width, height) of a new figure in inches
+        options   as in `figure`
+    """
     if ax is None:
         return figure(size=size, **options)
     if isinstance(ax, Picture):
         ax = ax.ax
     if not hasattr(ax, "get_figure"):
         raise TypeError(
-            f"ax: expected a matplotlib Axes (picture.axes[0]), got {type(ax).__name__}"
+            f"ax: expected a matplotlib Axes, such as picture.axes[0], got {type(ax).__name__}"
         )
     return Picture(ax.get_figure(), [ax])
 
 
 def finish(picture, title=None, xlabel=None, ylabel=None):
-    """Set title and labels, except for those that are None."""
+    """Set title and labels of the first axes, and return the picture.
+
+    Args:
+        picture   the `Picture`
+        title     title. If None, it is unchanged
+        xlabel    label of the x axis. If None, it is unchanged
+        ylabel    label of the y axis. If None, it is unchanged
+    """
     if title is not None:
         picture.ax.set_title(title)
     if xlabel is not None:
@@ -82,19 +98,34 @@ def finish(picture, title=None, xlabel=None, ylabel=None):
 
 
 def real_array(name, values, ndim=None):
-    """Return a plain array of real numbers, or raise an error unless it has `ndim` axes."""
+    """Return real numbers as a plain array.
+
+    Args:
+        name     name of the function or argument, for error messages
+        values   an array, Tensor or list
+        ndim     number of axes, or several numbers that are possible. If None, any number
+
+    Raises:
+        TypeError: the values are not real numbers
+        ValueError: the number of axes is another one
+    """
     values = np.asarray(to_array(values))
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{name}: expected real numbers, got {values.dtype}")
     allowed = ndim if isinstance(ndim, tuple) else (ndim,)
     if ndim is not None and values.ndim not in allowed:
         wanted = " or ".join(map(str, allowed))
-        raise ValueError(f"{name}: expected {wanted} axes, got shape {values.shape}")
+        raise ValueError(f"{name}: expected an array with {wanted} axes, got shape {values.shape}")
     return values
 
 
 def color_map(colors, bad=PALE):
-    """Return a colour map through the given colours, with `bad` for nan."""
+    """Return a matplotlib colour map.
+
+    Args:
+        colors   list of colours, from the smallest to the largest number
+        bad      colour of nan
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("tinyattn", colors).with_extremes(bad=bad)

@@ -16,14 +16,17 @@ def scatter(
     """Draw points in the plane, with the class shown by both colour and shape.
 
     Args:
-        points    [N, 2]
-        classes   class of each point [N], or None
-        names     a name for each class, for the legend
-        title     title
+        points    positions [N, 2]
+        classes   class of each point [N] int, at least 0. If None, all have the same class
+        names     a name for each class, for the legend. If None, "class 0", "class 1", ...
+        title     title, or None
         xlabel    label of the x axis
         ylabel    label of the y axis
-        ax        matplotlib Axes to draw into
-        size      (width, height) in inches
+        ax        matplotlib Axes to draw into. If None, a new figure is created
+        size      (width, height) of a new figure in inches. If None, (5.6, 4.5)
+
+    Returns:
+        a `Picture`
     """
     points, classes, names = _check_points("scatter", points, classes, names)
     with style():
@@ -48,17 +51,20 @@ def decision_boundary(
     """Draw points, with the class that a classifier predicts at every position as the background.
 
     Args:
-        predict   function of points [M, 2] float32 that returns scores [M, C] (the largest wins,
-                  and paler colours mean a smaller softmax probability), or one logit [M] or [M, 1]
-                  (class 1 above 0), or the classes themselves as integers [M]
-        points    [N, 2]
-        classes   class of each point [N]
-        names     a name for each class, for the legend
-        title     title
+        predict   function of positions [M, 2] float32. It returns scores of C classes [M, C], of
+                  which the largest wins, or logits [M] or [M, 1], where a positive logit means
+                  class 1, or classes as integers [M]. Paler colours mean a smaller probability
+        points    positions [N, 2]
+        classes   class of each point [N] int, at least 0
+        names     a name for each class, for the legend. If None, "class 0", "class 1", ...
+        title     title, or None
         xlabel    label of the x axis
         ylabel    label of the y axis
-        ax        matplotlib Axes to draw into
-        size      (width, height) in inches
+        ax        matplotlib Axes to draw into. If None, a new figure is created
+        size      (width, height) of a new figure in inches. If None, (5.6, 4.5)
+
+    Returns:
+        a `Picture`
     """
     points, classes, names = _check_points("decision_boundary", points, classes, names)
     low, high = points.min(axis=0), points.max(axis=0)
@@ -102,7 +108,7 @@ def decision_boundary(
 def _check_points(name, points, classes, names):
     points = real_array(name, points, 2)
     if points.shape[1] != 2 or len(points) == 0:
-        raise ValueError(f"{name}: points must be [N, 2], got shape {points.shape}")
+        raise ValueError(f"{name}: points must be [N, 2] with N >= 1, got {points.shape}")
     if classes is None:
         return points, np.zeros(len(points), int), names
     classes = real_array(f"{name}: classes", classes, (1, 2)).ravel()
@@ -112,7 +118,10 @@ def _check_points(name, points, classes, names):
             f"{len(classes)}"
         )
     if not np.array_equal(classes, np.rint(classes)) or classes.min() < 0:
-        raise ValueError(f"{name}: classes must be whole numbers >= 0")
+        raise ValueError(
+            f"{name}: classes must be whole numbers >= 0, got numbers from {classes.min()} to "
+            f"{classes.max()}"
+        )
     if names is not None and len(names) <= classes.max():
         raise ValueError(
             f"{name}: {len(names)} names are too few for classes up to {classes.max()}"

@@ -88,8 +88,12 @@ def _in_notebook():
 
 @contextmanager
 def style():
-    """Use the style of these figures for your own matplotlib code in a block `with
-    plot.style():`.
+    """Use the style of these figures for your own matplotlib code.
+
+        with plot.style():
+            plt.plot(x, y)
+
+    At the end of the block, the previous settings are restored.
     """
     # matplotlib's rc_context would also restore the "interactive" that a notebook sets when it
     # draws the first figure, and no further figure would be shown

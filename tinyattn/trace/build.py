@@ -18,9 +18,16 @@ STORED = 3_000  # a step with at most this many slopes keeps each measured slope
 
 
 def built(tape, recorder, model=None, title="trace"):
-    """Return the data of the page in dictionaries and lists, and {id of a Tensor: its index}.
+    """Return the data of the page in dictionaries and lists, and {id of an array: its index}.
 
-    Raises ValueError if the computation is too large to be viewed number by number.
+    Args:
+        tape       the `Tape` with all steps
+        recorder   the `Recorder` with names, lines and layers
+        model      module whose parameters are named. If None, only recorded modules name theirs
+        title      title of the page
+
+    Raises:
+        ValueError: the computation is too large to be viewed number by number
     """
     _small_enough(tape)
     roots = ([model] if model is not None else []) + [r for r in recorder.roots if r is not model]
@@ -39,7 +46,13 @@ def _small_enough(tape):
 
 
 class Builder:
-    """The nodes of the page: given arrays and results, oldest first."""
+    """The nodes of the page, which are given arrays and results, oldest first.
+
+    Args:
+        tape       the `Tape` with all steps
+        recorder   the `Recorder` with names, lines and layers
+        roots      modules whose parameters and layers are named
+    """
 
     def __init__(self, tape, recorder, roots):
         self.tape, self.recorder, self.roots = tape, recorder, roots
@@ -49,6 +62,7 @@ class Builder:
         self.by_node = {}  # names of results that expressions may contain
 
     def data(self):
+        """Return the nodes, operations and groups in dictionaries and lists."""
         for step in self.tape.steps:
             for x, value in zip(step.inputs, step.values, strict=True):
                 self._leaf(x, value)
@@ -156,9 +170,7 @@ class Builder:
         return 2 if found is None or found.text in names.DULL else found.rank
 
     def _input(self, step, k, form):
-        """Return an operand as the page needs it: a node, a number, or the text of an index or an
-        axis.
-        """
+        """Return an operand as the page needs it, which is a node, a number, or a text."""
         x, value = step.inputs[k], step.values[k]
         key = id(x) if x is not None else id(value)
         if key in self.number:

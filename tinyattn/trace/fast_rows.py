@@ -14,14 +14,20 @@ CONFIRMATIONS = 3
 
 
 class Rows(NamedTuple):
-    """The rows of one input: element i of y has the slopes starts[i] to starts[i + 1]."""
+    """The rows of the Jacobian of a result y with respect to one input.
+
+    Attributes:
+        starts    position of the first slope of each element of y, and the number of all slopes
+        columns   element of the input to which each slope belongs
+        slopes    dy_i/dx_j, all rows one after the other
+    """
 
     starts: np.ndarray
     columns: np.ndarray
     slopes: np.ndarray
 
     def dense(self, n_columns):
-        """Return the rows as a matrix."""
+        """Return the rows as a matrix [elements of y, n_columns]."""
         matrix = np.zeros((len(self.starts) - 1, n_columns))
         matrix[self.owners(), self.columns] = self.slopes
         return matrix
@@ -34,7 +40,8 @@ class Rows(NamedTuple):
 def moved(step):
     """Return the rows of an operation that only moves the numbers of one input: reshape, slice, ...
 
-    The gradient 1, 2, 3, ... returns with each number at the position of its element.
+    The result is a list with the `Rows` of each input, or None if the operation does more. The
+    gradient 1, 2, 3, ... returns with each number at the position of its element.
     """
     n = step.y.size
     if n >= MOST:
@@ -59,9 +66,14 @@ def moved(step):
 def element_by_element(asked):
     """Return the rows of an operation in which each element depends on one element of each input.
 
-    `asked` holds the step, and the same step at other numbers. If inputs broadcast, one evaluation
-    is needed for each position along the broadcast axes. It answers for all elements at this
-    position together, because no two of them share a source.
+    If inputs broadcast, one evaluation is needed for each position along the broadcast axes. It
+    gives the slopes of all elements at this position, because no two of them share a source.
+
+    Args:
+        asked   list of the step, and of the same step at other numbers
+
+    Returns:
+        a list with the `Rows` of each input, or None if the operation is of another kind
     """
     step = asked[0]
     places = _places(step)

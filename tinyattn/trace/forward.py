@@ -15,8 +15,10 @@ RTOL, ATOL = 1e-3, 1e-5  # float32 rules differ in the sixth digit, wrong rules 
 def function_of(operation, seen=None):
     """Return the NumPy function behind an operation, or None if it cannot be found.
 
-    `seen` is {operation: function}, recorded during the run. For other operations, the function is
-    searched for among the names in the file of its rule.
+    Args:
+        operation   the operation
+        seen        {operation: function}, recorded during the run. For other operations, the
+                    function is searched for among the names in the file of their rules
     """
     if seen and operation in seen:
         return seen[operation]
@@ -29,9 +31,9 @@ def function_of(operation, seen=None):
 
 
 def primitives_of(value):
-    """Return the primitives that a value contains: itself, or those an operation is implemented by.
+    """Return a list of the primitives that a value of any type is, or is implemented by.
 
-    A primitive is the result of `ta.primitive` for a function. The value may be of any type.
+    A primitive is the result of `ta.primitive` for a function.
     """
     if type(value) is not FunctionType:
         return []
@@ -62,7 +64,13 @@ def _enclosed(f):
 
 
 def run(function, step, values):
-    """Run the operation on other values, and return y and the options that the rule needs."""
+    """Run the operation of a step on other values, and return (y, options for its rule).
+
+    Args:
+        function   function of the operation
+        step       the `Step`, whose options are used
+        values     inputs of the function
+    """
     with np.errstate(all="ignore"):
         # a compiled kernel also returns the arrays that its rule needs
         if "residuals" in step.options:
@@ -72,9 +80,16 @@ def run(function, step, values):
 
 
 def measured_through(tape, functions, tensor, element):
-    """Return dL/d(element of a leaf) by computing everything again with larger and smaller values.
+    """Return dL/dx for one element x of a leaf, from the results for a larger and a smaller x.
 
-    `functions` is {operation: function}. The result is None if one of them is unknown.
+    Args:
+        tape        the `Tape` that leads to L
+        functions   {operation: its function}
+        tensor      the leaf, an array that no step of the tape computed
+        element     index of x in the flattened leaf
+
+    Returns:
+        the central difference, a float, or None if the function of an operation is unknown
     """
     if any(functions.get(s.operation) is None for s in tape.steps):
         return None
@@ -93,10 +108,16 @@ def measured_through(tape, functions, tensor, element):
 
 
 class Measured:
-    """The slopes dy/dx of one input by central differences.
+    """The slopes dy/dx of a step with respect to one input, by central differences.
 
-    columns  the input elements that were changed
-    slopes   [elements of y, columns]
+    Args:
+        function   function of the step's operation
+        step       the `Step`
+        k          index of the input x
+
+    Attributes:
+        columns    elements of x that were changed: all, or a random selection of a large x
+        slopes     measured slopes [elements of y, columns]
     """
 
     def __init__(self, function, step, k):
@@ -123,7 +144,11 @@ class Measured:
         return run(self._function, self._step, values)[0].astype(np.float64).reshape(-1)
 
     def wrong(self, slopes):
-        """Return where the rule's slopes [elements of y, columns] differ from the measured ones."""
+        """Return a bool array of where the rule's slopes differ from the measured ones.
+
+        Args:
+            slopes   slopes by the rule [elements of y, columns]
+        """
         with np.errstate(all="ignore"):
             largest = np.abs(self.slopes[np.isfinite(self.slopes)]).max(initial=0)
             room = RTOL * np.maximum(np.abs(slopes), np.abs(self.slopes)) + ATOL * (1 + largest)

@@ -20,12 +20,17 @@ SAMPLE = 24
 
 
 def rows_of(step, function):
-    """Return the Rows of each input of a step, or None for one that has no slopes.
+    """Return a list with the `Rows` of each input of a step, or None for an input without slopes.
 
     A source whose slope happens to be 0 (a dead relu, the elements that are not the maximum, a
     factor 0) is still a source. It is found by evaluating the rule at other numbers, too. Two kinds
     of rows are found with few evaluations, and kept only if random gradients confirm them. All
     others need one evaluation for each element.
+
+    Args:
+        step       the `Step`
+        function   function of its operation. If None, the rule is evaluated only at the step's own
+                   numbers
     """
     with np.errstate(all="ignore"), no_grad():
         asked = [step, *_elsewhere(step, function)]
@@ -98,9 +103,7 @@ def _joined(found):
 
 
 def _elsewhere(step, function):
-    """Return the same step at other numbers: its own, in another order, smaller, and some
-    negative.
-    """
+    """Yield the same step at other numbers, which are its own, reordered, scaled and negated."""
     if function is None:
         return
     work = step.y.size * sum(np.size(v) for v in step.values if isinstance(v, np.ndarray))

@@ -12,7 +12,12 @@ def base_name(step, recorder, operands):
     """Return the text for a result, and whether it is short enough to be part of an expression.
 
     The text is a variable of the user or of the library, an expression of two names, or the name of
-    the operation. `operands` holds the names of variables and the numbers, with None for others.
+    the operation.
+
+    Args:
+        step       the `Step` that computed the result
+        recorder   the `Recorder` with the names of variables
+        operands   for each operand its name, its number as text, or None if it has no name
     """
     own = recorder.names.get(id(step.tensor))
     if own is not None and (own.rank == 0 or own.text not in DULL):
@@ -49,7 +54,13 @@ def _subscript(number):
 
 
 def of_parameters(recorder, roots):
-    """Return {id of a parameter: its name}, with the variable as prefix for several modules."""
+    """Return {id of a parameter: its name}.
+
+    Args:
+        recorder   the `Recorder` with the names of variables
+        roots      modules. If there are several, the variable of a module precedes the names of its
+                   parameters
+    """
     found = {}
     for root in roots:
         variable = recorder.names.get(id(root))

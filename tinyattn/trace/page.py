@@ -28,7 +28,14 @@ MOST_BYTES = 10_000_000
 
 
 def page(data):
-    """Return the HTML of a trace. Raises ValueError if it has more than ten million characters."""
+    """Return the HTML of a trace.
+
+    Args:
+        data   dictionaries and lists, the result of `build.built`
+
+    Raises:
+        ValueError: the page would have more than ten million characters
+    """
     head, numbers = _parts(data)
     scripts = "\n".join(_read(name) for name in SCRIPTS) + "\n//# sourceURL=trace.js"
     text = _read("page.html")
@@ -54,9 +61,7 @@ def _read(name):
 
 
 def _parts(data):
-    """Return the JSON, where an array is a position in a block of numbers, and that block, as
-    bytes.
-    """
+    """Return (JSON, numbers) as bytes, where the JSON has the position of each array in numbers."""
     blocks, place = [], 0
 
     def put(value):

@@ -11,6 +11,9 @@ import numpy as np
 def packed(step, rows):
     """Return the rows of each input as a dictionary that the page can read, or None without rows.
 
+    The arguments are the `Step` and the list `rows` of its `Rows`. The dictionary has the following
+    entries:
+
     n       number of slopes in every row. If the rows differ, `starts` is given instead
     first   the first column of each row, or "i" if it is the index of the row
     offset  the columns from the first one on, as a number (equal steps) or a list. `columns` lists

@@ -42,7 +42,13 @@ class Closed(str):
 
 
 class Call(NamedTuple):
-    """A layer or a public function that ran: `what` is the module, or the function's name."""
+    """A layer or a public function that ran.
+
+    Attributes:
+        begin   time of the engine's clock when the call began
+        end     time when it ended
+        what    the module, or the name of the function
+    """
 
     begin: int
     end: int
@@ -50,7 +56,13 @@ class Call(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line that began, or to which a call returned."""
+    """A line that began, or to which a call returned.
+
+    Attributes:
+        time     time of the engine's clock
+        file     path of the file
+        number   number of the line in the file
+    """
 
     time: int
     file: str
@@ -58,7 +70,12 @@ class Line(NamedTuple):
 
 
 class Name(NamedTuple):
-    """The name of a variable that holds an array: rank 0 in the user's code, 1 in the library's."""
+    """The name of a variable that holds an array.
+
+    Attributes:
+        rank   0 for a variable in the user's code, 1 in the library's
+        text   name of the variable
+    """
 
     rank: int
     text: str
@@ -67,15 +84,16 @@ class Name(NamedTuple):
 class Recorder:
     """The observations while recording was on.
 
-    calls      the calls of layers and public functions, in the order in which they began
-    lines      the lines of the user's code that ran
-    inner      the lines of the library's code that ran
-    names      {id of a Tensor, array or module: Name}
-    functions  {operation: its function}
-    roots      the outermost modules that were called
-    tape       the tape of the last backward pass that ran in the meantime, or None
-    given      tensors made of arrays that a traced function was called with
-    last       the youngest single number that was bound to a variable of the user, or None
+    Attributes:
+        calls       the calls of layers and public functions, in the order in which they began
+        lines       the lines of the user's code that ran
+        inner       the lines of the library's code that ran
+        names       {id of a Tensor, array or module: Name}
+        functions   {operation: its function}
+        roots       the outermost modules that were called
+        tape        the tape of the last backward pass that ran in the meantime, or None
+        given       tensors that were made of the arguments of a traced function
+        last        the latest single number that was assigned to a variable of the user, or None
     """
 
     def __init__(self):
@@ -87,7 +105,12 @@ class Recorder:
 
     @contextmanager
     def on(self, frame=None):
-        """Record inside the block and, given a frame, also the lines that follow in that frame."""
+        """Record inside the block.
+
+        Args:
+            frame   frame whose further lines are recorded, too. If None, only functions that are
+                    called inside the block
+        """
         before = sys.gettrace(), frame and frame.f_trace
         if frame is not None:
             frame.f_trace = self._follower(frame, library=False, born=self._now())
@@ -105,6 +128,11 @@ class Recorder:
 
         In a function of the library, a name counts only for arrays that were computed during that
         call, not for its arguments.
+
+        Args:
+            variables   {name: value}
+            rank        0 for variables of the user, 1 for those of the library
+            born        time at which the function of the library was called
         """
         for name, value in list(variables.items()):
             if name.startswith("_"):

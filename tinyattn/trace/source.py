@@ -67,8 +67,15 @@ def short(file):
 
 
 def described(operation, function):
-    """Return the page's description of an operation: its formula, its source and that of each
-    rule.
+    """Return the formula of an operation, its source, and the source of each of its rules.
+
+    Args:
+        operation   the operation
+        function    its function, or None if it is unknown
+
+    Returns:
+        {"formula", "forward", "rules", "joint"}, where joint tells whether one rule gives the
+        gradients of all inputs
     """
     doc = (
         cleandoc(function.__doc__).partition("\n\n")[0] if getattr(function, "__doc__", "") else ""
@@ -84,9 +91,7 @@ def described(operation, function):
 
 
 def _written(rule):
-    """Return the rule as it is written in the source. A kernel's rule is inside another
-    function.
-    """
+    """Return the rule as it is written in the source, which is inside another one for a kernel."""
     rule = getattr(rule, "__wrapped__", rule)
     for cell in getattr(rule, "__closure__", None) or ():
         inside = cell.cell_contents

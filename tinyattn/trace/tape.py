@@ -21,10 +21,15 @@ from tinyattn.engine.invalid import where_none_arrives
 
 
 class Step(NamedTuple):
-    """One operation that ran: y = operation(*values, **options).
+    """One operation that ran, y = operation(*values, **options).
 
-    inputs  the Tensors among the inputs, with None for other inputs
-    values  all inputs as plain arrays and numbers, as they were during the step
+    Attributes:
+        tensor      the result, a Tensor
+        operation   the operation
+        inputs      the Tensors among the inputs, with None for other inputs
+        values      all inputs as plain arrays and numbers, as they were during the step
+        options     options of the operation
+        y           the result as an array
     """
 
     tensor: Tensor
@@ -36,7 +41,15 @@ class Step(NamedTuple):
 
 
 class Tape:
-    """All steps that lead to one number, oldest first, and their {tensor: dL/d(tensor)}."""
+    """All steps that lead to one number, oldest first, and the gradient of every array.
+
+    Args:
+        root        Tensor with a single number L
+
+    Attributes:
+        steps       list of `Step`
+        gradients   {tensor: dL/d(tensor)}
+    """
 
     def __init__(self, root):
         _check(root)
@@ -74,7 +87,7 @@ class Tape:
 
 def _check(root):
     if not isinstance(root, Tensor):
-        raise TypeError(f"trace: expected a Tensor, got a {type(root).__name__}")
+        raise TypeError(f"trace: expected a Tensor, got {type(root).__name__}")
     if not root.requires_grad:
         raise RuntimeError(messages.NO_GRAPH.replace("backward", "trace", 1))
     if root.size != 1:
@@ -85,10 +98,13 @@ def _check(root):
 
 
 def pull(step, g, constants=False):
-    """Return the results of a step's rules for the gradient g: for each input an array, or None.
+    """Return the gradient of each input of a step, a list with None for inputs without one.
 
-    With `constants`, floating-point inputs that require no gradient are included if the operation
-    has a rule for them.
+    Args:
+        step        the `Step`
+        g           gradient of its result
+        constants   True: include floating-point inputs that require no gradient, if the operation
+                    has a rule for them
     """
     asked = [
         _is_float(v) and (constants or _wanted(x))

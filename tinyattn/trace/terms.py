@@ -4,10 +4,11 @@ import numpy as np
 
 
 def summands(step, rows, packed):
-    """Return the inputs whose terms slope · value add up to y_i for every i, or None if none do.
+    """Return the indices of the inputs whose terms slope · value sum to every y_i, or None.
 
-    The choices are tested in this order: all inputs, all but one of a pair of factors, a single
-    input. The last one finds that attention is a sum over its values. The sum is also correct where
+    The arguments are a `Step`, its list of `Rows`, and the result of `packed`. The choices are
+    tested in this order: all inputs, all but one of a pair of factors, a single input. The last
+    choice finds that attention is a sum over its values. The sum is also correct where
     the operation is not a sum (maximum, relu): this is Euler's theorem for functions of degree one.
     """
     inputs = [k for k, r in enumerate(rows) if r is not None]

@@ -23,8 +23,8 @@ HEIGHT = 720  # pixels of the frame in a notebook
 def trace(what=None, *args, model=None, title=None, labels=()):
     """Step through the computation of one number, forward and backward, number by number.
 
-        ta.trace(loss)            shows a computation afterwards. If a variable holds the model,
-                                  weights have their names in it; otherwise pass the model too,
+        ta.trace(loss)            shows a computation afterwards. If a variable holds the model, the
+                                  weights are named as in the model. Otherwise, write
                                   ta.trace(loss, model). Each loss, norm and attention is one box
                                   with its formula
         ta.trace(f, x, y)         runs f(x, y) with gradients of floating-point arrays
@@ -37,18 +37,19 @@ def trace(what=None, *args, model=None, title=None, labels=()):
     Args:
         what     the result of a computation (a Tensor), a function to run, or None for a block
         args     the model that computed the Tensor, or the arguments of the function
-        model    module whose parameters are named
-        title    title of the page
+        model    module whose parameters are named. If None, it is found among your variables or
+                 the modules that ran
+        title    title of the page. If None, it depends on `what`
         labels   labels for the rows of all arrays with this number of rows, such as the tokens of a
                  text
 
     Returns:
-        a `Trace`
+        a `Trace`, or for a block a `Block`, which becomes a trace when the block ends
 
     Raises:
-        TypeError: `what` is neither a Tensor nor a function
+        TypeError: `what` is neither a Tensor nor a function, or the function returns no Tensor
         ValueError: the result is not a single number, or the computation is too large
-        RuntimeError: the result has no gradient
+        RuntimeError: the result depends on nothing that requires a gradient
     """
     frame = sys._getframe(1)
     if frame.f_code.co_name == "__call__" and frame.f_globals.get("__name__") == __package__:
@@ -60,7 +61,10 @@ def trace(what=None, *args, model=None, title=None, labels=()):
         if args and model is None and isinstance(args[0], nn.Module):
             model, args = args[0], args[1:]
         if args:
-            raise TypeError("trace: after a Tensor, the only other argument is its model")
+            raise TypeError(
+                "trace: after a Tensor, the only other argument can be its model. Write "
+                "ta.trace(loss, model)"
+            )
         recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
         title = title or "Where does this number come from?"
         tape = Tape(what)
@@ -68,7 +72,7 @@ def trace(what=None, *args, model=None, title=None, labels=()):
         recorder.find_boxes(tape)
         return Trace(tape, recorder, model, title, labels)
     if not callable(what):
-        raise TypeError(f"trace: expected a Tensor or a function, got a {type(what).__name__}")
+        raise TypeError(f"trace: expected a Tensor or a function, got {type(what).__name__}")
     recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
     loss = _run(what, args, recorder)
     name = getattr(what, "__name__", type(what).__name__)
@@ -133,10 +137,10 @@ class Trace:
 
         Args:
             name    name of a parameter or another array, as the page shows it
-            index   index of one element of it
+            index   index of one of its elements, an integer or a tuple. For a single number, ()
 
         Raises:
-            ValueError: there is no such name or index
+            ValueError: there is no such name or index, or the array has no gradient
         """
         number, element = self._place(name, index)
         self._need_gradient(number, "walk to it")
@@ -148,11 +152,13 @@ class Trace:
 
         Args:
             name       name of a parameter or another array, as the page shows it
-            index      index of one element of it
-            gradient   True: open at the computation of its gradient
+            index      index of one of its elements, an integer or a tuple. For a single number, ()
+            gradient   True: open at the computation of its gradient. False: open at the computation
+                       of the number itself
 
         Raises:
-            ValueError: there is no such name or index
+            ValueError: there is no such name or index, the array has no gradient, or gradient=False
+                and the array was given instead of computed
         """
         number, element = self._place(name, index)
         if gradient:
@@ -201,7 +207,7 @@ class Trace:
         return None if tensor is None else measured_through(self.tape, functions, tensor, element)
 
     def html(self):
-        """Return the whole page as text."""
+        """Return the whole page as HTML text."""
         return page(self.data)
 
     def save(self, path):

@@ -12,8 +12,11 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
     Args:
         points   positions [N, 2]
         sizes    sizes of the drawn points [N], such as their momenta. If None, all are equal
-        k        initial number of neighbours
+        k        initial number of neighbours of each point, without the point itself
         what     word for a point, such as "particle"
+
+    Returns:
+        a `Widget`
     """
     points = _plane("neighbours", "points", points)
     sizes = np.ones(len(points)) if sizes is None else numbers("neighbours", "sizes", sizes, 1)
@@ -42,10 +45,14 @@ def over_smoothing(features, edges, places, labels=None):
     """Explore a feature of each node after 0, 1, 2, ... layers.
 
     Args:
-        features   the feature [L + 1, N]
-        edges      pairs of nodes [E, 2]
+        features   value of the feature [L + 1, N], before the first layer and after each of L
+                   layers
+        edges      pairs of connected nodes [E, 2] int
         places     positions of the nodes [N, 2], between -1 and 1
-        labels     a character for each node, or None
+        labels     a character for each of the N nodes. If None, their indices
+
+    Returns:
+        a `Widget`
     """
     features = numbers("over_smoothing", "features", features, 2)
     places = _plane("over_smoothing", "places", places)
@@ -68,17 +75,20 @@ def over_smoothing(features, edges, places, labels=None):
 
 
 def gravnet(distances, sharpness=10.0):
-    """Explore the weights exp(-c d²) of neighbours in the learned space.
+    """Explore the weights exp(-c d²) of the neighbours of a point in the learned space.
 
     Args:
-        distances   distances of the neighbours [K]
-        sharpness   initial value of c
+        distances   distances d of the K neighbours [K], at least 0
+        sharpness   initial value of c, above 0
+
+    Returns:
+        a `Widget`
     """
     distances = numbers("gravnet", "distances", distances, 1)
     if (distances < 0).any() or not sharpness > 0:
         raise ValueError(
-            "widgets.gravnet: expected distances >= 0 and sharpness > 0, got distances from "
-            f"{distances.min()} on and sharpness={sharpness}"
+            "widgets.gravnet: expected distances >= 0 and sharpness > 0, got distances down to "
+            f"{distances.min()} and sharpness={sharpness}"
         )
     d = np.linspace(0, max(distances.max(), 0.1), 101)
     return Widget(
@@ -94,13 +104,18 @@ def gravnet(distances, sharpness=10.0):
 def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=None, x=(0.4, 0.1)):
     """Explore the potential at a point x that you drag between condensation points.
 
-        V = q_own |x - x_own|² + Σ_other q max(0, 1 - |x - x_other|)
+        V = q_own |x - x_own|² + Σ_other q_other max(0, 1 - |x - x_other|)
+
+    "own" is the object to which the point belongs, and the sum is over all other objects.
 
     Args:
-        centres   positions of the condensation points [K, 2]
+        centres   positions of the condensation points of K objects [K, 2]
         charges   their charges q [K]
-        names     names of the objects, or None
-        x         initial position of the point
+        names     names of the objects. If None, "object 1", "object 2", ...
+        x         initial position of the point (x₁, x₂)
+
+    Returns:
+        a `Widget`
     """
     centres = _plane("condensation", "centres", centres)
     charges = numbers("condensation", "charges", charges, 1)
@@ -127,14 +142,17 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
 
 
 def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
-    """Explore the inference of object condensation on an event.
+    """Explore how object condensation collects the points of an event into objects.
 
     Args:
         beta     β of each point [N]
-        x        position of each point [N, 2]
-        truth    object of each point [N], or None
-        t_beta   initial threshold of β
-        t_d      initial distance
+        x        learned position of each point [N, 2]
+        truth    true object of each point [N] int, or None if it is not shown
+        t_beta   initial threshold: only points with a larger β can start an object
+        t_d      initial distance within which an object takes free points
+
+    Returns:
+        a `Widget`
     """
     beta, x = numbers("thresholds", "beta", beta, 1), _plane("thresholds", "x", x)
     if len(beta) != len(x) or (truth is not None and len(truth) != len(x)):

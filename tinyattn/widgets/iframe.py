@@ -18,10 +18,15 @@ DARK = "[data-jp-theme-light=false] .explorer>iframe{color-scheme:dark}"
 def iframe(page, title, height, still=""):
     """Return the HTML of an output that contains a page.
 
-    `page` is the HTML of the page, and `title` is the title of the frame. Where the frame is
-    removed, the HTML `still` appears in its place, with a sentence that explains how to activate
-    the frame. Both share one cell of a grid, so no space stays empty without the frame. If the cell
-    has a height, as in a deck, the frame has the same height.
+    The frame and its replacement share one cell of a grid, so no space stays empty without the
+    frame. If the cell has a height, as in a deck, the frame has the same height.
+
+    Args:
+        page     HTML of the page
+        title    title of the frame
+        height   height of the frame in pixels
+        still    HTML that is shown where the frame is removed, with a sentence that explains how to
+                 activate the frame
     """
     source, title = html.escape(page, quote=True), html.escape(title, quote=True)
     return (

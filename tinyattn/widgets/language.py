@@ -11,13 +11,17 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
     """Explore the attention weights of a model, by layer and head.
 
     Args:
-        weights   [L, H, T, S], or a list of L arrays [H, T, S]
-        tokens    T labels of the queries
-        keys      S labels of the keys. If None, they are the same as those of the queries
+        weights   attention weights of L layers with H heads [L, H, T, S], or a list of L arrays
+                  [H, T, S]
+        tokens    labels of the T queries
+        keys      labels of the S keys. If None, the labels of the queries are used
         what      name of the model, for the title
         layer     index of the layer that is shown initially
         head      index of the head that is shown initially
         query     index of the query that is shown initially
+
+    Returns:
+        a `Widget`
     """
     weights = np.stack([numbers("attention", f"weights[{i}]", w, 3) for i, w in enumerate(weights)])
     L, H, T, S = weights.shape
@@ -55,10 +59,14 @@ def sampling(logits, tokens, texts, taken=None):
     """Explore the distribution of the next token with temperature, top-k and top-p.
 
     Args:
-        logits   logits [P, V] of the model at P positions of a text
-        tokens   V labels of the tokens
-        texts    the P prefixes of the text
-        taken    for each position, the index of the token that follows in the text, or None
+        logits   logits of the next token at P positions of a text [P, V]
+        tokens   labels of the V tokens
+        texts    the text up to each of the P positions, a list
+        taken    index of the token that follows at each position [P] int, or None if it is not
+                 shown
+
+    Returns:
+        a `Widget`
     """
     logits = numbers("sampling", "logits", logits, 2)
     places, count = logits.shape
@@ -91,15 +99,21 @@ def spectral_radius(W, g=None, steps=40):
 
     Args:
         W       matrix [n, n], which is rescaled to the spectral radius set by the slider
-        g       gradient [n]. If None, it is random
+        g       gradient at the last step [n]. If None, it is random
         steps   number of steps
+
+    Returns:
+        a `Widget`
     """
     W = numbers("spectral_radius", "W", W, 2)
     if W.shape[0] != W.shape[1]:
         raise ValueError(f"widgets.spectral_radius: W must be square, got {W.shape}")
     radius = np.abs(np.linalg.eigvals(W)).max()
     if radius == 0:
-        raise ValueError("widgets.spectral_radius: all eigenvalues of W are 0")
+        raise ValueError(
+            "widgets.spectral_radius: all eigenvalues of W are 0, so it cannot be rescaled. Pass "
+            "another matrix"
+        )
     g = (
         np.random.default_rng(0).normal(size=len(W))
         if g is None
@@ -127,16 +141,22 @@ def spectral_radius(W, g=None, steps=40):
 
 
 def positions(d=32, length=64, base=10_000.0):
-    """Explore sinusoidal positions: features 2i and 2i+1 are sine and cosine of p base^(-2i/d).
+    """Explore sinusoidal positions, in which pairs of features are the hands of clocks.
+
+    Features 2i and 2i + 1 of position p are the sine and cosine of p base^(-2i/d).
 
     Args:
         d        number of features, which must be even
-        length   number of positions p
-        base     largest wavelength divided by 2π
+        length   number of positions p, at least 2
+        base     number above 1. Pair i has the wavelength 2π base^(2i/d), which is at most 2π base
+
+    Returns:
+        a `Widget`
     """
     if d < 2 or d % 2 or length < 2:
         raise ValueError(
-            f"widgets.positions: d must be even and positive, got d={d}, length={length}"
+            f"widgets.positions: expected an even d >= 2 and length >= 2, got d={d}, "
+            f"length={length}"
         )
     p = np.arange(length)
     return Widget(

@@ -24,6 +24,9 @@ def own_words(model, tokenizer, text, *, what="a small GPT"):
         text        the words that are shown at first
         what        name of the model, for the title
 
+    Returns:
+        a `Widget`
+
     Raises:
         TypeError: the model is not a GPT, or the tokenizer is not one of byte pairs
         ValueError: the tokenizer does not fit the model, or does not have exactly one special token
@@ -38,7 +41,7 @@ def own_words(model, tokenizer, text, *, what="a small GPT"):
     if len(tokenizer) != tokens or len(tokenizer.special) != 1:
         raise ValueError(
             f"widgets.own_words: the tokenizer must have the {tokens} tokens of the model and one "
-            f"special token, got {len(tokenizer)} and {len(tokenizer.special)}"
+            f"special token, got {len(tokenizer)} tokens and {len(tokenizer.special)} special ones"
         )
     layers = model.blocks.layers
     names = [t.decode("utf-8", errors="replace") for t in tokenizer.tokens]
@@ -70,6 +73,9 @@ def rows_in_8_bits(matrix, largest=127):
     Args:
         matrix    numbers [R, C]
         largest   largest absolute value of the integers. With 31, only 6 of the 8 bits are needed
+
+    Returns:
+        (integers [R, C] int8, factors [R] float32), whose product approximates the matrix
     """
     matrix = np.asarray(matrix, np.float64)
     factors = (np.abs(matrix).max(axis=1) / largest).astype("<f4")
@@ -78,7 +84,15 @@ def rows_in_8_bits(matrix, largest=127):
 
 
 def packed(value):
-    """Return a parameter as text: a matrix in 8 bits with a factor for each row, or in float32."""
+    """Return a parameter as text, with a matrix in 8 bits and a vector in float32.
+
+    Args:
+        value   the parameter, [R, C] or [N]
+
+    Returns:
+        {"numbers"} for a vector, and {"shape", "numbers", "factors"} for a matrix, where the
+        numbers and factors are in base64
+    """
     value = np.asarray(value)
     if value.ndim == 1:
         return {"numbers": _text(value.astype("<f4"))}

@@ -31,7 +31,13 @@ def _line(x0, y0, x1, y1, color=SLATE, width=1.5):
 
 
 def bars(title, labels, values):
-    """Draw one bar for each value, with its number above it."""
+    """Draw one bar for each value, with its number above it, and return the SVG text.
+
+    Args:
+        title    title of the image
+        labels   a label for each bar
+        values   numbers >= 0
+    """
     most, wide = max(max(values), 1e-30), WIDE / len(values)
     parts = [_line(LEFT, TOP + HIGH, LEFT + WIDE, TOP + HIGH)]
     for i, (label, v) in enumerate(zip(labels, values, strict=True)):
@@ -48,7 +54,15 @@ def bars(title, labels, values):
 
 
 def curves(title, x, ys, xlabel, log=False):
-    """Draw curves over x. With `log`, the vertical axis shows powers of ten."""
+    """Draw curves over x, and return the SVG text.
+
+    Args:
+        title    title of the image
+        x        values of the horizontal axis [N]
+        ys       list of curves [N]
+        xlabel   label of the horizontal axis
+        log      True: the vertical axis shows powers of ten
+    """
     x, ys = np.asarray(x, float), [np.asarray(y, float) for y in ys]
     ys = [np.log10(np.maximum(y, 1e-300)) for y in ys] if log else ys
     low, high = min(y.min() for y in ys), max(y.max() for y in ys)
@@ -75,7 +89,14 @@ def curves(title, x, ys, xlabel, log=False):
 
 
 def cells(title, matrix, rows, columns):
-    """Draw a matrix of weights as cells, darker for larger weights."""
+    """Draw a matrix of weights as cells, darker for larger weights, and return the SVG text.
+
+    Args:
+        title     title of the image
+        matrix    weights [R, C]
+        rows      labels of the rows
+        columns   labels of the columns
+    """
     matrix = np.asarray(matrix, float)
     high, wide = min(26.0, 320 / len(matrix)), min(60.0, 640 / matrix.shape[1])
     most, parts = max(matrix.max(), 1e-30), []
@@ -93,7 +114,14 @@ def cells(title, matrix, rows, columns):
 
 
 def points(title, places, sizes, edges=()):
-    """Draw points with their sizes [N] and edges (from, to)."""
+    """Draw points and the edges between them, and return the SVG text.
+
+    Args:
+        title    title of the image
+        places   positions of the points [N, 2]
+        sizes    sizes of the points [N], of which the absolute value counts
+        edges    pairs (i, j) of indices of points
+    """
     places, sizes = np.asarray(places, float), np.asarray(sizes, float)
     low, span = places.min(axis=0), np.maximum(np.ptp(places, axis=0), 1e-9)
     scale = min(860 / span[0], 320 / span[1])

@@ -11,7 +11,10 @@ def temperature(scores, labels=None):
 
     Args:
         scores   scores [N]
-        labels   their labels, or None
+        labels   labels of the scores. If None, their indices
+
+    Returns:
+        a `Widget`
     """
     scores = numbers("temperature", "scores", scores, 1)
     labels = names_of("temperature", "labels", labels, len(scores))
@@ -28,13 +31,16 @@ def temperature(scores, labels=None):
 def score_variance(q, keys, dimensions=None):
     """Explore the scores of a query with keys, for 1, 2, 4, ... features.
 
-    The variance of q·k grows with d, so the softmax selects a single key. Dividing by √d avoids
-    this.
+    The variance of q·k grows with the number d of features, so the softmax selects a single key.
+    Dividing by √d avoids this.
 
     Args:
         q            query [d]
         keys         keys [N, d]
-        dimensions   numbers of features to choose from. If None, they are 1, 2, 4, ...
+        dimensions   numbers of features to choose from. If None, they are 1, 2, 4, ... up to d
+
+    Returns:
+        a `Widget`
     """
     q, keys = numbers("score_variance", "q", q, 1), numbers("score_variance", "keys", keys, 2)
     if keys.shape[1] != len(q):
@@ -63,14 +69,17 @@ def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
     """Explore a key that you drag in the plane: its length, angle, score and weight.
 
     Args:
-        query   the query (x, y)
-        other   a second key
+        query   the query (x, y), which must not be (0, 0)
+        other   a second key (x, y), which does not move
+
+    Returns:
+        a `Widget`
     """
     query, other = numbers("vectors", "query", query, 1), numbers("vectors", "other", other, 1)
     if len(query) != 2 or len(other) != 2 or not query.any():
         raise ValueError(
             "widgets.vectors: query and other must be pairs of numbers, and query must not be (0, "
-            "0)"
+            f"0), got query={query.tolist()} and other={other.tolist()}"
         )
     first = softmax(np.array([1.0 * query[0] + (110 / 60) * query[1], other @ query]))
     return Widget(

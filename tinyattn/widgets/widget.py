@@ -18,11 +18,11 @@ class Widget:
     """An explorer that is displayed in a notebook and in a deck. `save` writes one HTML file.
 
     Args:
-        name      name of the script in page/ that computes and draws
+        name      name of the script in the folder page/ that computes and draws
         title     title of the page
         caption   sentence below the page
-        data      data that the script uses
-        still     SVG that is shown where scripts do not run
+        data      {name: value} that the script uses, with arrays, numbers, texts and lists
+        still     SVG text of the image that is shown where scripts do not run
         height    height of the frame in pixels
         parts     names of further scripts in page/ that run before it
     """
@@ -32,7 +32,7 @@ class Widget:
         self.data, self.still, self.height, self.parts = data, still, height, parts
 
     def html(self):
-        """Return the whole page as text."""
+        """Return the whole page as HTML text."""
         read = lambda file: (FOLDER / file).read_text(encoding="utf-8")
         own_style = read(f"{self.name}.css") if (FOLDER / f"{self.name}.css").is_file() else ""
         scripts = "\n".join(read(f"{part}.js") for part in ("base", *self.parts, self.name))
@@ -66,7 +66,17 @@ class Widget:
 
 
 def numbers(name, what, values, ndim):
-    """Return real numbers with `ndim` axes as a float64 array. The errors name the widget."""
+    """Return real numbers as a float64 array.
+
+    Args:
+        name     name of the widget, for error messages
+        what     name of its argument
+        values   the numbers, an array, Tensor or list
+        ndim     number of axes
+
+    Raises:
+        ValueError: there are no numbers, some are not finite, or the number of axes is another one
+    """
     array = np.asarray(to_array(values))
     if array.dtype.kind not in "fiub" or array.ndim != ndim or array.size == 0:
         raise ValueError(
@@ -74,12 +84,22 @@ def numbers(name, what, values, ndim):
             f"element, got {array.dtype} of shape {array.shape}"
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"widgets.{name}: {what} contains numbers that are nan or infinite")
+        raise ValueError(f"widgets.{name}: {what} must be finite, but it contains nan or infinity")
     return array.astype(np.float64)
 
 
 def names_of(name, what, given, count):
-    """Return the given names, or 0, 1, 2, ... Raises ValueError unless there are `count` names."""
+    """Return the given names as a list of texts.
+
+    Args:
+        name    name of the widget, for error messages
+        what    name of its argument
+        given   the names. If None, they are 0, 1, 2, ...
+        count   required number of names
+
+    Raises:
+        ValueError: there is another number of names
+    """
     names = [str(i) for i in range(count)] if given is None else [str(n) for n in given]
     if len(names) != count:
         raise ValueError(f"widgets.{name}: {what} must have {count} entries, got {len(names)}")

@@ -20,14 +20,30 @@ __all__ = ["HomeworkChecker", "homework", "load", "module"]
 
 
 def homework(number, names):
-    """Return the checks of this homework for the functions in `names`, as a notebook uses them."""
+    """Return the checks of a homework for the functions of a notebook.
+
+    Args:
+        number   number of the homework, such as "hw04"
+        names    {name: value} of the notebook, globals()
+
+    Returns:
+        a `HomeworkChecker`
+
+    Raises:
+        CourseError: the homework has no checks
+    """
     return HomeworkChecker(load(number), LocalStudent(names))
 
 
 def load(number, root=None):
-    """Return the checks of the homework `number` in the course at `root` (None: `find_root()`).
+    """Return the checks of a homework, a `Homework`.
 
-    Raises CourseError if the homework has no checks.
+    Args:
+        number   number of the homework, such as "hw04"
+        root     folder of the course. If None, look for it in the working folder and above
+
+    Raises:
+        CourseError: the homework has no checks
     """
     return module(number, root).homework
 
@@ -36,6 +52,13 @@ def module(number, root=None):
     """Return the file `lectures/homework/checks/<number>.py` as a module, which is loaded once.
 
     In an installed course, the file is `<number>.packed`, for the reason given in `setup.py`.
+
+    Args:
+        number   number of the homework, such as "hw04"
+        root     folder of the course. If None, look for it in the working folder and above
+
+    Raises:
+        CourseError: there is no such file
     """
     path = (find_root() if root is None else root) / CHECKS / f"{number}.py"
     name = f"tinyattn.course.checks.{number}"  # tracebacks and pickle use this name

@@ -52,7 +52,12 @@ class Code:
     broken: dict = field(default_factory=dict)  # index of a cell -> its syntax error
 
     def bound(self, names, but=()):
-        """Return the statements that bind or write into one of these names, except `but`."""
+        """Return the statements that bind or write into one of these names.
+
+        Args:
+            names   set of names
+            but     ast.dump of statements to omit
+        """
         return [
             s
             for s in self.statements
@@ -60,7 +65,12 @@ class Code:
         ]
 
     def needed(self, names, but=()):
-        """Return (the statements that these names need, all names that they need), except `but`."""
+        """Return (the statements that these names need, all names that these statements need).
+
+        Args:
+            names   names that a task asks for
+            but     names whose statements are omitted
+        """
         needed, chosen = set(names), set()
         while True:
             new = [
@@ -97,10 +107,12 @@ def _asks_for_help(text):
 
 
 def code_of(cells, given):
-    """Return the `Code` of cells (index, source), except what is in `given`, which was handed out.
+    """Return the `Code` of cells, except the code that was handed out.
 
-    `given` has the texts of trees of whole cells and of their definitions, so a handed-out cell
-    stays one with a magic or a print in it.
+    Args:
+        cells   pairs (index of a cell, source)
+        given   result of `given_in` for all handed-out cells. It also contains single definitions,
+                so that these count as handed out if the student adds a magic or a print to a cell
     """
     code = Code()
     for place, source in cells:
@@ -162,7 +174,7 @@ def salvaged(source):
 
 
 def names_asked(source):
-    """Return the names that a distributed task cell asks the student to define."""
+    """Return the names that a handed-out task cell asks the student to define, a set."""
     tree = parsed(source)
     return set().union(*(_bound_by(node) for node in tree.body)) if tree else set()
 
@@ -243,14 +255,24 @@ def free_names(node):
 
 
 def missing(code, needed, there):
-    """Return the names that are needed but that no cell defines."""
+    """Return the names that are needed but not defined, a sorted list.
+
+    Args:
+        code     the `Code` of the notebook
+        needed   names that are needed
+        there    names that exist without the code, such as imports
+    """
     defined = set().union(set(), *(s.binds for s in code.statements))
     return sorted(n for n in needed - defined - there if not hasattr(builtins, n) and n[:2] != "__")
 
 
 class HandedOut:
-    """The notebook that students receive: the names that each task requests, and those it
-    provides.
+    """The notebook that students receive.
+
+    Attributes:
+        asked   {task: names that the student must define}
+        given   trees of the cells that are not tasks
+        trees   result of `given_in` for these cells
     """
 
     def __init__(self, cells):

@@ -34,7 +34,12 @@ OTHERS = (
 
 
 def meaning(message, line=""):
-    """Return (a short name, a sentence) that explain an error in this line, or ("", "")."""
+    """Return (short name, sentence) that explain an error, or ("", "") for an unknown one.
+
+    Args:
+        message   message of the error
+        line      line of the student's code that raised it
+    """
     if found := PRODUCT.search(message):
         return "the shapes of a product @ do not fit", _product(*found.groups(), line)
     if found := BROADCAST.search(message):

@@ -16,8 +16,10 @@ from tinyattn.course.project import CourseError, find, find_root
 class HomeworkChecker:
     """The checks of one homework, with the student's functions.
 
-    `sources` are the notebook's cells if they are known, otherwise the cells that defined its
-    functions.
+    Args:
+        homework   the checks, a `Homework`
+        student    the functions, a `Student`
+        sources    the notebook's cells. If None, the cells that defined its functions are used
     """
 
     def __init__(self, homework, student, sources=None):
@@ -44,7 +46,14 @@ class HomeworkChecker:
         print(f"As handed in: save the notebook, then `tinyattn check {bare} --as-handed-in`.")
 
     def require(self, task, title, *, hidden=False, secret=0):
-        """Raise AssertionError unless this part is right, for the test cells of nbgrader."""
+        """Raise AssertionError unless this part is right, for the test cells of nbgrader.
+
+        Args:
+            task     number of the task
+            title    title of the part
+            hidden   True: also test it with hidden inputs
+            secret   number of the grader, on which the hidden inputs depend
+        """
         part = next(part for part in self.homework.of(task) if part.title == title)
         outcome = attempt(part, self.student, hidden=hidden, secret=secret)
         reason = self.why_not(task) if outcome.right else None
@@ -60,7 +69,7 @@ class HomeworkChecker:
 
 
 def handed_out(number):
-    """Return the notebook that students get, or nothing if it has not been built."""
+    """Return the notebook that students get, which is empty if it has not been built."""
     try:
         path = find(find_root(), number).notebook
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -70,12 +79,14 @@ def handed_out(number):
 
 
 def saved(number, names):
-    """Return {task: points} that grading gives for the saved notebook.
-
-    It is None if the notebook's file is unknown.
+    """Return {task: points} that grading gives for the saved notebook, or None without a file.
 
     JupyterLab and VS Code report which file runs. The grader's own code reads it, in a separate
     process.
+
+    Args:
+        number   number of the homework, such as "hw04"
+        names    {name: value} of the notebook
     """
     path = names.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
     if not path or not Path(path).is_file() or importlib.util.find_spec("coursekit") is None:
@@ -90,7 +101,13 @@ def saved(number, names):
 
 
 def report(task, outcomes, reason=None):
-    """Check one task and return the result as text."""
+    """Return the result of checking one task as text.
+
+    Args:
+        task       number of the task
+        outcomes   an `Outcome` for each part
+        reason     why grading gives no points. If None, it gives them
+    """
     if all(outcome.right for outcome in outcomes):
         return f"Task {task} is right" + (f", but {reason}: 0 points." if reason else ".")
     if all(outcome.unfinished for outcome in outcomes):
@@ -110,7 +127,12 @@ def report(task, outcomes, reason=None):
 
 
 def table(outcomes, as_handed_in=None):
-    """Print all tasks and their state, here and in the saved notebook."""
+    """Return a table of all tasks and their state, here and in the saved notebook.
+
+    Args:
+        outcomes       {task: outcomes of its parts}
+        as_handed_in   {task: points} of the saved notebook. If None, the column is omitted
+    """
     lines = []
     if as_handed_in is not None:
         lines.append("             here     as handed in")

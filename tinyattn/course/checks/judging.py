@@ -23,8 +23,11 @@ GRADIENTS = [
 
 
 class Diagnosis(Exception):
-    """The error for a wrong answer. Its text explains why, and `mistake` names the kind of
-    mistake.
+    """The error for a wrong answer, whose text explains why it is wrong.
+
+    Args:
+        text      explanation for the student
+        mistake   name of the kind of mistake. If None, it is the first line without its numbers
     """
 
     def __init__(self, text, mistake=None):
@@ -37,15 +40,17 @@ class Unfinished(Diagnosis):
 
 
 class NotAsked(Exception):
-    """The error for a question that did not reach the student's code, so there is nothing to
-    judge.
-    """
+    """The error for a question that did not reach the student's code and cannot be judged."""
 
 
 class Case:
     """One set of inputs for a check. The student sees case 0, and the other cases are hidden.
 
-    The checks are public, so the hidden inputs depend on `secret` as well, a number of the grader.
+    The checks are public, so the hidden inputs also depend on a secret number.
+
+    Args:
+        number   number of the case
+        secret   number of the grader
     """
 
     def __init__(self, number, secret=0):
@@ -110,7 +115,13 @@ class Homework:
     earlier: dict = field(default_factory=dict)  # task -> functions of earlier tasks that it uses
 
     def part(self, task, title, hidden=HIDDEN):
-        """Return a decorator that makes a function(student, case) a part of this task."""
+        """Return a decorator that makes a function (student, case) a part of a task.
+
+        Args:
+            task     number of the task
+            title    title of the part
+            hidden   numbers of the hidden cases
+        """
 
         def register(function):
             self.parts.append(Part(task, title, function, tuple(hidden)))
@@ -153,15 +164,25 @@ class Homework:
         return list(dict.fromkeys(part.task for part in self.parts))
 
     def of(self, task):
-        """Return the parts of this task."""
+        """Return the parts of this task, a list. Raises ValueError if there are none."""
         found = [part for part in self.parts if part.task == int(task)]
         if not found:
-            raise ValueError(f"{self.number} has the tasks {self.tasks}, not {task!r}")
+            raise ValueError(f"{self.number} has the tasks {self.tasks}, but no task {task!r}")
         return found
 
 
 def attempt(part, student, *, hidden=False, secret=0):
-    """Test one part with the visible inputs, and with the hidden ones if requested."""
+    """Test one part with the visible inputs, and with the hidden ones if requested.
+
+    Args:
+        part      the `Part`
+        student   the `Student`
+        hidden    True: also test it with the hidden inputs
+        secret    number of the grader, on which the hidden inputs depend
+
+    Returns:
+        an `Outcome`
+    """
     for number in (0, *(part.hidden if hidden else ())):
         try:
             with np.errstate(all="ignore"):  # the mistakes that the check looks for may overflow
@@ -180,17 +201,26 @@ def attempt(part, student, *, hidden=False, secret=0):
 
 
 def expect(condition, text, mistake=None):
-    """Raise a Diagnosis if the condition does not hold, or not everywhere in an array of bools."""
+    """Raise a Diagnosis if a condition does not hold.
+
+    Args:
+        condition   True, False, or an array of bools that must all be True
+        text        explanation for the student
+        mistake     name of the kind of mistake. If None, it is derived from the text
+    """
     if not (condition.all() if isinstance(condition, np.ndarray) else condition):
         raise Diagnosis(text, mistake)
 
 
 def by_formula(student, most):
-    """Raise Diagnosis if the last answer evaluated more often than the formula of a derivative
-    does.
+    """Raise Diagnosis if the last answer evaluated too often for the formula of a derivative.
 
     Difference quotients, complex steps and similar methods evaluate the function itself many times.
     The evaluations are counted only in grading, so every answer passes in the notebook.
+
+    Args:
+        student   the `Student`
+        most      largest number of numbers that a formula passes to exp, tanh or similar functions
     """
     expect(
         student.counted is None or student.counted <= most,
@@ -204,7 +234,12 @@ def by_formula(student, most):
 def without_loops(student, name, small, large, more=""):
     """Raise Diagnosis if a function runs through more lines for larger arrays, as a loop does.
 
-    `small` and `large` are two sets of inputs of different lengths.
+    Args:
+        student   the `Student`
+        name      name of the function
+        small     inputs
+        large     longer inputs
+        more      text that is appended to the advice
     """
     few, many = (student.steps(name, *inputs) for inputs in (small, large))
     expect(
@@ -216,22 +251,45 @@ def without_loops(student, name, small, large, more=""):
 
 
 def number_of(came, what="the result"):
-    """Return the result as a number. Raises Diagnosis if it is not a single number."""
-    came = array_of(came)
+    """Return a student's result as a number.
+
+    Args:
+        came   the result
+        what   name of the result for messages
+
+    Raises:
+        Diagnosis: the result is not a single number
+    """
+    came = array_of(came, what)
     expect(came.shape == (), f"{what}: expected one number, got shape {came.shape}")
     return came[()]
 
 
 def array_of(came, what="your result"):
-    """Return the result as an array. Raises Diagnosis if it is not an array."""
+    """Return a student's result as an array of numbers.
+
+    Args:
+        came   the result
+        what   name of the result for messages
+
+    Raises:
+        Diagnosis: the result is None, or does not consist of numbers in an array
+    """
+    if came is None:
+        raise Diagnosis(f"{what} is None. Did you forget `return`?", NO_RETURN)
     if isinstance(came, SimpleNamespace):
-        raise Diagnosis(f"expected an array, but {what} is a {came.type}")
+        raise Diagnosis(f"expected an array, but {what} has the type {came.type}")
     try:
         array = np.asarray(came)
     except ValueError:
-        array = np.asarray(None)
+        raise Diagnosis(
+            f"expected an array, but {what} is a {type(came).__name__} with rows of different "
+            "lengths or shapes"
+        ) from None
     if array.dtype.kind not in "biufc":
-        raise Diagnosis(f"expected numbers, but {what} is a {type(came).__name__}")
+        kind = f"type {type(came).__name__}"
+        kind = f"dtype {array.dtype}" if isinstance(came, np.ndarray) else kind
+        raise Diagnosis(f"expected numbers, but {what} has the {kind}")
     return array
 
 
@@ -241,8 +299,17 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
     The tolerance is suitable for float32, in which a right answer may be computed: 1e-5 of a
     number, and 1e-6 of the largest one. Derivatives by hand are compared more strictly (`EXACT`).
 
-    `what` names the result if a part has several, and kind="bool" expects a boolean array. Raises
-    Diagnosis if the result is wrong.
+    Args:
+        came       the student's result
+        expected   the right result
+        mistakes   {text that completes "what you get ...": the result of a known mistake}
+        rtol       largest difference that passes, as a fraction of a number
+        atol       largest absolute difference that passes. If None, 1e-6 of the largest number
+        what       name of the result, if a part has several
+        kind       "bool" to expect a boolean array, and "" for any numbers
+
+    Raises:
+        Diagnosis: the result is wrong
     """
     start = f"{what}: not correct yet. " if what else "not correct yet. "
     if came is None:
@@ -298,8 +365,19 @@ def judge_gradients(
 ):
     """Compare the gradients of a student's function with difference quotients of `reference`.
 
-    `reference` is a function of the same arrays that returns the expected output, and `letters`
-    names the inputs by which to differentiate. `slips` is {mistake: a function with its gradients}.
+    Args:
+        student     the `Student`
+        name        name of the function
+        reference   function of the same arrays that returns the expected output
+        inputs      arguments of both functions
+        of          indices of the inputs with respect to which to differentiate. If None, all
+        letters     names of these inputs for messages
+        hint        possible reason if the function stops with an error
+        case        the `Case`, which determines the incoming gradient
+        slips       {mistake: function whose gradients the mistake would give}
+
+    Raises:
+        Diagnosis: the output or a gradient is wrong
     """
     of = list(range(len(inputs))) if of is None else of
     expected = np.asarray(reference(*inputs))
@@ -329,7 +407,15 @@ def _values_first(name, came, expected):
 
 
 def slopes(f, inputs, i, arriving=1.0, epsilon=1e-6):
-    """Return the gradient of sum(arriving · f) by input i, from difference quotients."""
+    """Return the gradient of sum(arriving · f) with respect to input i, from differences.
+
+    Args:
+        f          function of the inputs
+        inputs     arguments of f
+        i          index of an input
+        arriving   incoming gradient, of the shape of the output or 1
+        epsilon    step of the differences
+    """
     inputs = [np.array(x, dtype=float) if n == i else x for n, x in enumerate(inputs)]
     x = inputs[i]
     found = np.zeros_like(x)

@@ -22,7 +22,11 @@ QUIET = ("tinyattn.course", "tinyattn.plot", "tinyattn.widgets")
 def why_not(trees, homework, task, aliases):
     """Return why these statements get no points in a task, as a sentence, or None if they may.
 
-    `aliases` contains the meaning of the names F, ta and nn, as `imports` returns it.
+    Args:
+        trees      trees of the statements
+        homework   the `Homework`
+        task       number of the task
+        aliases    result of `imports`, which contains the meaning of names such as F, ta and nn
     """
     by_hand = task in homework.by_hand
     objects = [resolve(name) for name in homework.listed(task)]
@@ -55,7 +59,14 @@ def imports(trees):
 
 
 def unlisted(tree, aliases, objects, by_hand=False):
-    """Return an unlisted name of the library that a tree uses, as the student wrote it."""
+    """Return the unlisted names of the library that a tree uses, as the student wrote them.
+
+    Args:
+        tree      tree of a statement
+        aliases   result of `imports`
+        objects   listed functions and classes
+        by_hand   True: methods of the engine such as .backward are not allowed either
+    """
     found, methods = [], METHODS | (ENGINE if by_hand else set())
     own = {
         n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)

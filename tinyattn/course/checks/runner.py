@@ -40,8 +40,14 @@ class View:
 def answer(function, names, inputs):
     """Call function(the notebook's names, *inputs) and return the outcome as a dictionary.
 
-    It contains either `value`, plain data, or `error`, `message` and `line`, the line of the
-    student's code.
+    Args:
+        function   function of a `View` and the inputs
+        names      {name: value} of the notebook
+        inputs     plain data, which becomes read-only
+
+    Returns:
+        {"value": plain data}, or {"error", "message", "line"}, where line is that of the student's
+        code
     """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -113,9 +119,7 @@ def _codes(code):
 
 
 def read_only(value):
-    """Return the same data with read-only arrays, because the checked function must not change
-    them.
-    """
+    """Make all arrays in the data read-only, and return the data."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif isinstance(value, list | tuple):
@@ -146,6 +150,10 @@ def plain(value, depth=0):
     """Copy arrays, numbers, texts, and lists, tuples and dictionaries of these.
 
     A Tensor becomes its array, and any other object a namespace that contains only its type.
+
+    Args:
+        value   any object
+        depth   number of lists, tuples and dictionaries around it
     """
     if depth > DEEPEST:
         return types.SimpleNamespace(type="something nested very deeply")
@@ -177,13 +185,21 @@ def encode(value):
 
 
 def decode(value, depth=0):
-    """Return plain data again. Raises ValueError for anything that `encode` does not write."""
+    """Return the plain data that `encode` wrote.
+
+    Args:
+        value   result of `encode`
+        depth   number of lists, tuples and dictionaries around it
+
+    Raises:
+        ValueError: `encode` does not write such a value
+    """
     if depth > DEEPEST + 5:
-        raise ValueError("nested too deeply")
+        raise ValueError("plain data is nested too deeply")
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is not dict or len(value) != 1:
-        raise ValueError("no plain data")
+        raise ValueError(f"expected plain data, got an entry of type {type(value).__name__}")
     ((kind, content),) = value.items()
     if kind == "array":
         return _array(*content)
@@ -194,12 +210,12 @@ def decode(value, depth=0):
         return {str(k): decode(v, depth + 1) for k, v in content}
     if kind == "other":
         return types.SimpleNamespace(type=str(content)[:100])
-    raise ValueError("no plain data")
+    raise ValueError("expected plain data, got an entry of an unknown kind")
 
 
 def _array(dtype, shape, data):
     if dtype not in DTYPES or not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError("no plain array")
+        raise ValueError("expected a plain array, got an unknown dtype or a wrong shape")
     content = base64.b64decode(data, validate=True)
     if len(content) != math.prod(shape) * np.dtype(dtype).itemsize:
         raise ValueError("the shape does not fit the data")

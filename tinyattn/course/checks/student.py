@@ -35,8 +35,17 @@ class Student:
         raise NotImplementedError
 
     def gradients(self, name, *inputs, of=None, arriving=None, hint=""):
-        """Return the output of a student's function, and its gradients for the inputs numbered in
-        `of`.
+        """Return (output, gradients) of a student's function.
+
+        Args:
+            name       name of the function
+            inputs     arguments of the function
+            of         indices of the inputs with respect to which to differentiate. If None, all
+            arriving   incoming gradient. If None, the output must be a single number
+            hint       possible reason if the function stops with an error
+
+        Raises:
+            Diagnosis: the function stops with an error, or no gradient reaches the inputs
         """
         of = list(range(len(inputs))) if of is None else of
         y, grads = self.ask(_gradients, name, list(inputs), of, arriving, hint=hint)

@@ -1,13 +1,13 @@
 """Tokenizers, which turn text into integers and back.
 
-`encode(text)` returns integers [T], and `decode(ids)` returns the text.
+`encode(text)` returns token ids, which are integers [T], and `decode(ids)` returns the text.
 
 Characters(text)                 one token for each character in the text
 Bytes()                          the 256 bytes of UTF-8
 BytePairs.train(text, size)      frequent neighbours become one token, repeatedly
 BytePairs.from_gguf(metadata)    the tokenizer of a GPT-like model in a GGUF file
 WordPiece(path)                  BERT's, from its vocabulary file
-padded(sequences)                token lists of different length as one array with its mask
+padded(sequences)                token ids of different length as one array with its mask
 """
 
 from tinyattn.data.tokenizers.pairs import BytePairs

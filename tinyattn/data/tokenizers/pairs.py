@@ -19,12 +19,13 @@ class BytePairs:
         tokenizer.encode("the theory")
 
     Args:
-        tokens    the bytes of each token, as a list
-        merges    list of (a, b, c) in order of priority, where the tokens a b become c
-        special   {text: token}, such as the end of a text. These tokens are found before a text is
-                  split into words
-        split     function that cuts a text into words, within which pairs are merged
-        unknown   token for bytes that have no token. If None, such bytes are an error
+        tokens    list of the bytes of each token, in the order of their ids
+        merges    list of token ids (a, b, c) in order of priority: neighbours a and b become c
+        special   {text: token id} of special tokens, such as the end of a text. They are found
+                  before a text is cut into words. If None, there are none
+        split     function that cuts a text into words, within which pairs are merged. The default
+                  is the rule of GPT-2
+        unknown   token id for bytes that have no token. If None, such bytes are an error
     """
 
     def __init__(self, tokens, merges, special=None, split=split_gpt2, unknown=None):
@@ -44,21 +45,27 @@ class BytePairs:
     def train(cls, text, vocab_size, special=(), split=split_gpt2):
         """Learn merges from a text until there are vocab_size tokens, and return the tokenizer.
 
-        Tokens 0 to 255 are the bytes. The merged tokens follow in the order in which they were
-        found, and the special tokens come last. If several pairs are equally frequent, the pair
-        with the lowest ids is merged. If no pair occurs at least twice, training stops with fewer
-        than vocab_size tokens.
+        The token ids 0 to 255 are the bytes. The merged tokens follow in the order in which they
+        were found, and the special tokens come last. If several pairs are equally frequent, the
+        pair with the lowest token ids is merged. If no pair occurs at least twice, training stops
+        with fewer than vocab_size tokens.
 
         Args:
             text         the text
             vocab_size   number of tokens
             special      texts that each become one token
             split        function that cuts a text into words, within which pairs are merged
+
+        Returns:
+            a `BytePairs`
+
+        Raises:
+            ValueError: vocab_size is too small for the bytes and the special tokens
         """
         if vocab_size < 256 + len(special):
             raise ValueError(
                 f"BytePairs: expected vocab_size >= {256 + len(special)} (256 bytes and "
-                f"{len(special)} special tokens), got {vocab_size}"
+                f"{len(special)} special tokens), got vocab_size={vocab_size}"
             )
         tokens, merges = [bytes([b]) for b in range(256)], []
         pairs = _Pairs(Counter(split(text)))
@@ -74,13 +81,16 @@ class BytePairs:
 
     @classmethod
     def from_gguf(cls, metadata):
-        """Return the tokenizer in the metadata of a GGUF file, which must be of the kind "gpt2".
+        """Build the tokenizer that a GGUF file describes, which must be of the kind "gpt2".
 
         Args:
-            metadata   {key: value} of the file
+            metadata   {key: value} of the file, the field `metadata` of a `GGUF`
+
+        Returns:
+            a `BytePairs`
 
         Raises:
-            ValueError: an entry is missing or has the wrong kind
+            ValueError: the tokenizer is of another kind, or an entry is missing or damaged
         """
         kind, pre = (metadata.get(f"tokenizer.ggml.{k}") for k in ("model", "pre"))
         pre = "default" if pre is None else pre
@@ -98,12 +108,14 @@ class BytePairs:
         texts, types = _texts(metadata, "tokens"), _types(metadata)
         unknown = metadata.get("tokenizer.ggml.unknown_token_id")
         if unknown is not None and not (type(unknown) is int and 0 <= unknown < len(texts)):
-            _misfit("unknown_token_id", f"{unknown!r}, expected a token from 0 to {len(texts) - 1}")
+            _misfit(
+                "unknown_token_id", f"{unknown!r}, expected a token id from 0 to {len(texts) - 1}"
+            )
         ids = {t: i for i, t in enumerate(texts)}
         merges = [(ids.get(a), ids.get(b), ids.get(a + b)) for a, b in _merges(metadata)]
         special = {t: i for t, i in ids.items() if types[i] == 3}  # control tokens
         if "" in special:
-            _misfit("tokens", f"a special token {special['']} without letters")
+            _misfit("tokens", f"a list in which the special token {special['']} is an empty text")
         return cls(
             [_to_bytes(t) if n == 1 else t.encode() for t, n in zip(texts, types, strict=True)],
             [merge for merge in merges if None not in merge],
@@ -113,7 +125,12 @@ class BytePairs:
         )
 
     def encode(self, text):
-        """Return the tokens of `text`, [T] integers."""
+        """Return the token ids of `text`, [T] int64.
+
+        Raises:
+            TypeError: `text` is not a string
+            ValueError: a byte has no token, and there is no token for unknown bytes
+        """
         check_text("BytePairs.encode", text)
         ids = []
         for part in self._special.split(text) if self.special else [text]:
@@ -125,21 +142,23 @@ class BytePairs:
         return np.array(ids, np.int64)
 
     def decode(self, ids):
-        """Return the text of `ids` [T], with � for bytes that are not UTF-8."""
+        """Return the text of the token ids `ids` [T], with � for bytes that are not UTF-8.
+
+        Raises:
+            ValueError: ids are not integers [T] from 0 to the number of tokens - 1
+        """
         parts = [self.tokens[i] for i in checked(ids, len(self))]
         return b"".join(parts).decode("utf-8", errors="replace")
 
     def _word(self, word):
-        """Return the tokens of one word, by repeatedly applying the merge that was learned
-        first.
-        """
+        """Return the token ids of one word, by repeatedly applying the merge with top priority."""
         if word in self._known:
             return self._known[word]
         ids = [self.bytes[b] for b in word.encode("utf-8")]
         if None in ids:
             raise ValueError(
-                f"BytePairs: {word!r} has a byte that is not a token, and the vocabulary has no "
-                "token for unknown bytes"
+                f"BytePairs: {word!r} has a byte that is not a token, and there is no token for "
+                "unknown bytes. Pass unknown=, or remove such characters from the text"
             )
         while len(ids) > 1:
             known = [p for p in zip(ids, ids[1:], strict=False) if p in self.merges]
@@ -158,19 +177,23 @@ class BytePairs:
 def _texts(metadata, name):
     """Return an entry that is a list of texts."""
     found = metadata.get(f"tokenizer.ggml.{name}")
+    if found is None:
+        _misfit(name, "missing, expected a list of texts")
     if not isinstance(found, list):
-        _misfit(name, f"{type(found).__name__}, expected a list of texts")
+        _misfit(name, f"of type {type(found).__name__}, expected a list of texts")
     return found
 
 
 def _types(metadata):
     """Return the kind of each token, 1 for an ordinary token and 3 for a control token."""
     types, n = metadata.get("tokenizer.ggml.token_type"), len(_texts(metadata, "tokens"))
+    if types is None:
+        _misfit("token_type", f"missing, expected a whole number for each of the {n} tokens")
     types = np.asarray(types)
     if types.shape != (n,) or types.dtype.kind not in "iu":
         _misfit(
             "token_type",
-            f"{types.dtype} {types.shape}, expected {n} whole numbers, one for each token",
+            f"{types.dtype} {types.shape}, expected a whole number for each of the {n} tokens",
         )
     return types.tolist()
 
@@ -182,7 +205,7 @@ def _merges(metadata):
         if len(pair) != 2:
             _misfit(
                 "merges",
-                f"{' '.join(pair)[:100]!r} at place {i}, expected two tokens with a blank between",
+                f"{' '.join(pair)[:100]!r} at index {i}, expected two tokens separated by a space",
             )
     return pairs
 
@@ -192,7 +215,13 @@ def _misfit(name, what):
 
 
 def merged(ids, pair, new):
-    """Replace each occurrence of the pair (a, b) in ids with the token new, from the left."""
+    """Replace each occurrence of the pair (a, b) in ids with the token id new, from the left.
+
+    Args:
+        ids    list of token ids
+        pair   two token ids (a, b)
+        new    token id
+    """
     found, i = [], 0
     while i < len(ids):
         here = i + 1 < len(ids) and (ids[i], ids[i + 1]) == pair
@@ -237,7 +266,7 @@ class _Pairs:
 
 
 def _letters():
-    """Return {character: byte}. GPT-2 writes blank and invisible bytes as characters >= 256."""
+    """Return {character: byte}. GPT-2 writes spaces and invisible bytes as characters >= 256."""
     visible = [
         *range(ord("!"), ord("~") + 1),
         *range(ord("¡"), ord("¬") + 1),

@@ -12,7 +12,8 @@ class Characters:
         tokenizer.encode("hole")      # [1, 3, 2, 0]: its characters are e, h, l, o
         tokenizer.decode([1, 0])      # "he"
 
-    Encoding a character that does not occur in the text is an error.
+    Token ids follow the order of the characters' codes. Encoding a character that does not occur
+    in the text is an error.
 
     Args:
         text   text with all characters that must be known
@@ -23,18 +24,24 @@ class Characters:
         self.ids = {c: i for i, c in enumerate(self.tokens)}
 
     def encode(self, text):
-        """Return the tokens of `text`, [T] integers."""
+        """Return the token ids of `text`, [T] int64.
+
+        Raises:
+            TypeError: `text` is not a string
+            ValueError: a character did not occur in the text of the tokenizer
+        """
         check_text("Characters.encode", text)
         unknown = sorted(set(text) - self.ids.keys())
         if unknown:
             raise ValueError(
                 f"Characters: {', '.join(map(repr, unknown[:5]))} did not occur in the text from "
-                f"which the tokenizer was built ({len(self)} characters)"
+                f"which the tokenizer was built ({len(self)} characters). Build it from a text "
+                "that contains them"
             )
         return np.array([self.ids[c] for c in text], np.int64)
 
     def decode(self, ids):
-        """Return the text of `ids` [T]."""
+        """Return the text of the token ids `ids` [T]."""
         return "".join(self.tokens[i] for i in checked(ids, len(self)))
 
     def __len__(self):
@@ -54,7 +61,7 @@ class Bytes:
         return np.frombuffer(text.encode("utf-8"), np.uint8).astype(np.int64)
 
     def decode(self, ids):
-        """Return the text of `ids` [T]."""
+        """Return the text of the bytes `ids` [T], with � for bytes that are not UTF-8."""
         return bytes(checked(ids, 256)).decode("utf-8", errors="replace")
 
     def __len__(self):
@@ -62,14 +69,14 @@ class Bytes:
 
 
 def padded(sequences, pad=0):
-    """Return token lists of different length as one padded array, with a mask of the tokens.
+    """Return sequences of different length as one padded array, with a mask of the tokens.
 
     Args:
-        sequences   list of token lists
-        pad         token that pads shorter lists
+        sequences   list of B sequences of token ids, of which the longest has T
+        pad         token id that pads shorter sequences
 
     Returns:
-        (ids [B, T], keep [B, T] bool, True for tokens)
+        (ids [B, T] int64, keep [B, T] bool), where keep is True for tokens and False for padding
     """
     lengths = np.array([len(s) for s in sequences], np.int64)
     keep = np.arange(lengths.max(initial=0)) < lengths[:, None]
@@ -83,8 +90,8 @@ def check_text(name, text):
     """Raise TypeError unless `text` is a single string."""
     if not isinstance(text, str):
         raise TypeError(
-            f"{name}: expected one text, got a {type(text).__name__}. For several texts write "
-            f"[tokenizer.encode(text) for text in texts], and tokenizers.padded(...) of that list"
+            f"{name}: expected one text, got {type(text).__name__}. For several texts, write "
+            f"[tokenizer.encode(text) for text in texts], and pass this list to tokenizers.padded"
         )
 
 
@@ -92,9 +99,12 @@ def checked(ids, n):
     """Return `ids` [T] as a list of integers from 0 to n - 1."""
     ids = np.asarray(to_array(ids))
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise ValueError(f"decode: expected integers [T], got {ids.dtype} {ids.shape}")
+        raise ValueError(
+            f"decode: expected token ids, which are integers [T], got {ids.dtype} {ids.shape}. For "
+            "several texts, decode one row at a time"
+        )
     if ids.size and not 0 <= ids.min() <= ids.max() < n:
         raise ValueError(
-            f"decode: expected tokens from 0 to {n - 1}, got {ids.min()} to {ids.max()}"
+            f"decode: expected token ids from 0 to {n - 1}, got {ids.min()} to {ids.max()}"
         )
     return [int(i) for i in ids]

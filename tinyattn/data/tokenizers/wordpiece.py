@@ -40,8 +40,8 @@ class WordPiece:
                      models)
 
     Raises:
-        ValueError: the vocabulary lacks a special token, or has an empty or repeated piece. The
-            error names the file and the line
+        ValueError: the vocabulary lacks one of [PAD], [UNK], [CLS] and [SEP], or a file has an
+            empty or repeated line. The error names the file and the line
     """
 
     def __init__(self, vocabulary, lower=True):
@@ -52,17 +52,22 @@ class WordPiece:
         self.ids = {t: i for i, t in enumerate(self.tokens)}
         missing = [t for t in ("[PAD]", "[UNK]", "[CLS]", "[SEP]") if t not in self.ids]
         if missing:
-            raise ValueError(f"WordPiece: {source} has no {', '.join(missing)}")
+            raise ValueError(
+                f"WordPiece: {source} has no {', '.join(missing)}. Add one line for each"
+            )
         special = [t for t in self.tokens if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK)\]", t)]
         self.special = {t: self.ids[t] for t in special}
         self._special = re.compile(f"({'|'.join(map(re.escape, special))})")
 
     def encode(self, text, pair=None):
-        """Return the tokens of [CLS] text [SEP], or of [CLS] text [SEP] pair [SEP], [T] integers.
+        """Return the token ids of [CLS] text [SEP], or of [CLS] text [SEP] pair [SEP], [T] int64.
 
         Args:
-            text   the text
-            pair   a second text, or None
+            text   the text. A word for which there are no pieces becomes [UNK]
+            pair   a second text. If None, there is only one
+
+        Raises:
+            TypeError: the text is not a string
         """
         check_text("WordPiece.encode", text)
         pieces = ["[CLS]", *self.pieces(text), "[SEP]"]
@@ -70,16 +75,22 @@ class WordPiece:
         return np.array([self.ids[p] for p in pieces], np.int64)
 
     def batch(self, texts):
-        """Return (ids [B, T], keep [B, T]) of several `texts`, padded to the longest."""
+        """Return (ids [B, T], keep [B, T] bool) of a list of `texts`, padded with [PAD].
+
+        keep is True for tokens, and False for padding.
+        """
         return padded([self.encode(t) for t in texts], self.ids["[PAD]"])
 
     def decode(self, ids):
-        """Return the text of `ids` [T], with pieces joined and one space between words."""
+        """Return the text of the token ids `ids` [T], with one space between words.
+
+        Special tokens such as [CLS] are included.
+        """
         text = " ".join(self.tokens[i] for i in checked(ids, len(self)))
         return text.replace(" ##", "")
 
     def pieces(self, text):
-        """Return the pieces of `text` as strings, without [CLS] and [SEP]."""
+        """Return the list of the pieces of `text` as strings, without adding [CLS] and [SEP]."""
         found = []
         for part in self._special.split(text):
             if part in self.special:
@@ -90,17 +101,13 @@ class WordPiece:
         return found
 
     def unknown(self, text):
-        """Return the words of `text` that become [UNK], because the vocabulary has no pieces for
-        them.
-        """
+        """Return the list of the words of `text` that have no pieces and thus become [UNK]."""
         parts = [p for p in self._special.split(text) if p not in self.special]
         words = dict.fromkeys(word for part in parts for word in self.words(part))
         return [word for word in words if self._cut(word) == ["[UNK]"]]
 
     def words(self, text):
-        """Return the cleaned words and punctuation marks of `text`, before they are cut into
-        pieces.
-        """
+        """Return the list of the cleaned words and punctuation marks of `text`, not yet cut."""
         text = "".join(map(_spaced, text))
         if self.lower:
             text = unicodedata.normalize("NFD", text)
@@ -154,7 +161,7 @@ def _lines(path):
 
 @lru_cache(4096)  # a text repeats a small number of characters many times
 def _spaced(c):
-    """Return the replacement of character c, which is a blank, nothing, c between blanks, or c."""
+    """Return the replacement of character c, which is a space, nothing, c between spaces, or c."""
     category = unicodedata.category(c)
     if c in "\t\n\r" or category == "Zs":
         return " "

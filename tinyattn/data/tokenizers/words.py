@@ -1,4 +1,4 @@
-"""Cut a text into words, numbers, punctuation and blanks, before byte pairs are merged.
+"""Cut a text into words, numbers, punctuation and whitespace, before byte pairs are merged.
 
 The pattern comes from GPT-2. It needs the Unicode categories of letters and numbers, which Python's
 `re` does not support, so they are inserted into the pattern as ranges of characters.
@@ -30,7 +30,7 @@ def gpt2_pattern():
     """Return a pattern for the pieces of a text, which are words, numbers and other signs.
 
     Endings such as 's are separate pieces. A word, a number or a sequence of signs includes one
-    blank before it. Further blanks form separate pieces.
+    space before it. Further whitespace forms separate pieces.
     """
     L, N = ranges("L"), ranges("N")
     return re.compile(
@@ -46,10 +46,13 @@ def digit_pattern():
 
 
 def split_gpt2(text):
-    """Cut a text into pieces. Their concatenation is the text.
+    """Cut a text into words, numbers and other signs by the rule of GPT-2.
 
     Args:
         text   the text
+
+    Returns:
+        a list of texts, whose concatenation is the text
     """
     return gpt2_pattern().findall(text)
 
@@ -61,5 +64,8 @@ def split_digits(text):
 
     Args:
         text   the text
+
+    Returns:
+        a list of texts, whose concatenation is the text
     """
     return [w for part in digit_pattern().findall(text) for w in gpt2_pattern().findall(part)]
