@@ -84,7 +84,7 @@ IMPLEMENTATIONS = {
     "mean_max": Entry(ALL, 2**13, "messages N·K·F"),  # 3.1, AVX2 3.3
     "neighbour_max": Entry(NO_SUMS, 2**13, "messages N·K·F"),  # 1.8, AVX2 2.0
     "squared_distances": Entry(NO_SUMS, 2**13, "differences N·K·S"),  # 3.6, AVX2 3.2
-    "pair_sums": Entry(NO_SUMS, 2**14, "sums N·K·F"),  # 1.8, AVX2 1.5
+    "pair_sums": Entry(NO_SUMS, 2**13, "sums N·K·F"),  # 1.7, AVX2 1.5
     # operations that choose the implementation themselves
     "packed_self_attention": Entry(NO_SUMS, 2**14, "scores, T·T of all heads"),  # 1.6, AVX2 1.8
     "softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.8, AVX2 1.6
