@@ -114,7 +114,7 @@ def test_drawing():
         ValueError, match=r"positions must be \[34, 2\] or \[34, 3\], got shape \(3, 2"
     ):
         plot.graph(g, np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="a whole number >= 0 for each of the 34 nodes"):
+    with pytest.raises(ValueError, match="whole numbers >= 0, one for each of the 34 nodes"):
         plot.graph(g, classes=[0, 1])
     with pytest.raises(ValueError, match="labels must have 34 entries, got 1"):
         plot.graph(g, labels=["a"])
