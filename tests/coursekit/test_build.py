@@ -75,7 +75,8 @@ def test_find_a_lecture(root, number):
 
 def test_a_lecture_that_is_not_there(root):
     with pytest.raises(
-        project.NoSuchLecture, match=r"there is no lecture or homework '99'. Choose one of\n    04    counting"
+        project.NoSuchLecture,
+        match=r"there is no lecture or homework '99'. Choose one of\n    04    counting",
     ):
         project.find(root, "99")
 

@@ -122,7 +122,7 @@ def test_drawing():
         plot.graph(g, classes=club, values=club)
     with pytest.raises(ValueError, match=r"values must have 34 entries, got shape \(3,\)"):
         plot.graph(g, values=np.zeros(3))
-    with pytest.raises(ValueError, match="width must be >= 0 for each of the 156 edges"):
+    with pytest.raises(ValueError, match="one for each of the 156 edges, got -1"):
         plot.graph(g, widths=np.full(156, -1.0))
     with pytest.raises(ValueError, match="arrows can only be drawn in two dimensions"):
         plot.graph(g, plot.layout(g, 3), arrows=True)

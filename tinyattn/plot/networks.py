@@ -60,9 +60,10 @@ def graph(
         raise ValueError(f"plot.graph: positions must be [{N}, 2] or [{N}, 3], got shape {x.shape}")
     c = np.zeros(N, int) if classes is None else np.asarray(classes)
     if c.shape != (N,) or c.dtype.kind not in "iu" or c.min(initial=0) < 0:
+        came = c.min() if c.shape == (N,) and c.dtype.kind in "iu" else f"{c.dtype} {c.shape}"
         raise ValueError(
             f"plot.graph: classes must be whole numbers >= 0, one for each of the {N} nodes, got "
-            f"{c.dtype} {c.shape}"
+            f"{came}"
         )
     if classes is not None and values is not None:
         raise ValueError(
@@ -176,9 +177,9 @@ def _strengths(widths, E):
         return np.full(E, 0.8)
     widths = real_array("plot.graph: widths", widths, 1)
     if widths.shape != (E,) or (E and not widths.min() >= 0):
+        came = widths.min() if widths.shape == (E,) else f"shape {widths.shape}"
         raise ValueError(
-            f"plot.graph: widths must be >= 0, one for each of the {E} edges, got shape "
-            f"{widths.shape}"
+            f"plot.graph: widths must be >= 0, one for each of the {E} edges, got {came}"
         )
     return 0.3 + 5.7 * widths / max(widths.max(initial=0), 1e-30)
 
