@@ -125,7 +125,7 @@ class MultiheadAttention(Module):
             bias = self.with_heads(bias, scores, "bias")
             x = F.linear(q, self.in_proj_weight, self.in_proj_bias)  # [B, T, 3·embed_dim]
             return self.out_proj(
-                F.packed_self_attention(x, self.num_heads, mask, bias, causal)
+                F.packed_self_attention(x, self.num_heads, mask=mask, bias=bias, causal=causal)
             ), None
         q, k, v, past, causal = self._heads(q, k, v, cache, causal)  # [B, H, T or S, d]
         scores = (*q.shape[:-1], k.shape[-2])
@@ -140,14 +140,16 @@ class MultiheadAttention(Module):
             )
         a = None
         if need_weights or drop:
-            a = F.attention_weights(q, k, mask, bias, causal)  # [B, H, T, S]
+            a = F.attention_weights(q, k, mask=mask, bias=bias, causal=causal)  # [B, H, T, S]
         if drop:
             a = F.dropout(a, self.dropout, True, self.rng)
         if a is not None and impl in ("auto", "numpy"):
             # the weights exist already, so a kernel would only compute them again
             y = np.matmul(a, v)
         else:
-            y = F.scaled_dot_product_attention(q, k, v, mask, bias, causal, impl=impl)
+            y = F.scaled_dot_product_attention(
+                q, k, v, mask=mask, bias=bias, causal=causal, impl=impl
+            )
         out = self.out_proj(self._join(y))
         if not need_weights:
             return out, None
