@@ -15,7 +15,7 @@ CODE = re.compile(
 )
 # Google's section headings, which PyTorch and JAX use too.
 SECTION = re.compile(r"^(Args|Shape|Returns|Raises|Note|Example|Attributes):$")
-NOT_CODE = re.compile(r"[←√²₂ᵀ…π]|\.\.T")
+NOT_CODE = re.compile(r"[←√²₂ᵀ…π⊙σ]|\.\.T")
 LEADS = r"(?:Raises|Source:|Sources:|TypeError for|ValueError for)"
 # an array with its shape, such as x [B, T, d], or only a shape
 SHAPE = re.compile(
