@@ -43,8 +43,8 @@ HOSTILE = {
     "    def __getattr__(self, name):\n        return self\n    def __call__(self, *a):\n"
     "        return self\n    __array__ = None",
     "read the solutions": "import pathlib\nimport tinyattn\n"
-    f"places = [pathlib.Path({str(ROOT)!r}), *pathlib.Path(tinyattn.__file__).parents]\n"
-    "found = [p.read_text() for place in places for p in place.glob('lectures/homework/*.md')]\n"
+    f"hostile_folders = [pathlib.Path({str(ROOT)!r}), *pathlib.Path(tinyattn.__file__).parents]\n"
+    "found = [p.read_text() for f in hostile_folders for p in f.glob('lectures/homework/*.md')]\n"
     "assert found",
     "write outside": f"open({str(WRITTEN_OUTSIDE)!r}, 'w').write('x')",
 }

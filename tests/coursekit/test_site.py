@@ -136,6 +136,19 @@ def test_a_docstring_becomes_a_lead_a_table_and_errors():
     assert '`mode`\n: what is done: "a" or something else' in text
 
 
+@pytest.mark.parametrize(
+    ("block", "begins"),
+    [
+        ("n = tanh(W x + r ⊙ (W h))", "$$"),
+        ("r = σ(W x + b)", "$$"),
+        ("model = nn.GRUCell(3, 4)", "```python"),
+    ],
+)
+def test_a_formula_with_a_call_is_no_code(block, begins):
+    text = docstrings.markdown(f"A cell.\n\n    {block}\n", {}.get)
+    assert any(line.startswith(begins) for line in text.split("\n"))
+
+
 def test_headings_of_parts_push_slides_down():
     assert notebooks.lowered("## A\n```\n# no heading\n```\n### B", 1) == (
         "### A\n```\n# no heading\n```\n#### B"
