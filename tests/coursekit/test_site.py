@@ -145,7 +145,7 @@ def test_a_docstring_becomes_a_lead_a_table_and_errors():
     ],
 )
 def test_a_formula_with_a_call_is_no_code(block, begins):
-    text = docstrings.markdown(f"A cell.\n\n    {block}\n", {}.get)
+    text = docstrings.markdown(f"A cell.\n\n        {block}\n\n    Call it.\n", {}.get)
     assert any(line.startswith(begins) for line in text.split("\n"))
 
 
