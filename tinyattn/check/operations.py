@@ -139,14 +139,12 @@ class OperationChecks:
                 "with the score 0 gets no gradient. Remove the last ReLU of the model",
                 line,
             )
-        elif made_by(_source(tensor), {"sigmoid", "tanh"}):
-            name = _source(tensor)._operation.name
-            least = {"sigmoid": 0, "tanh": -1}[name]
+        elif made_by(_source(tensor), {"sigmoid"}):  # a layer of GAT may end with its tanh
             self.say(
                 "limited scores",
-                f"cross_entropy gets the output of a {name}, so each score is between {least} and "
-                f"1, and no probability can come near 1. Remove the last {name} of the model, "
-                f"because cross_entropy applies a softmax itself",
+                "cross_entropy gets the output of a sigmoid, so each score is between 0 and 1, and "
+                "no probability can come near 1. Remove the last sigmoid of the model, because "
+                "cross_entropy applies a softmax itself",
                 line,
             )
         elif x.ndim == 3 and x.shape[1] == x.shape[2] and _features_last(tensor):
