@@ -31,8 +31,9 @@ NUMPY = {
     *("percentile", "polyval", "quantile", "round", "sin", "sort", "sqrt", "stack", "std", "sum"),
     *("tile", "transpose", "vstack", "where", "zeros", "zeros_like"),
 }
-# keywords whose strings are words of a figure, methods that only Matplotlib has, and those of these
-# methods whose arguments are such words
+# Keywords whose strings are the words of a figure. They count as such in a call of what draws and in
+# a call of one of these methods, which in a lecture belong to Matplotlib. The arguments of the
+# methods in LABELLING are words, too.
 LABELS = {"label", "suptitle", "title", "xlabel", "ylabel"}
 PANEL_METHODS = {
     *("annotate", "axhline", "axvline", "bar", "barh", "colorbar", "errorbar", "fill_between"),
