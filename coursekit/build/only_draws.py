@@ -31,9 +31,8 @@ NUMPY = {
     *("percentile", "polyval", "quantile", "round", "sin", "sort", "sqrt", "stack", "std", "sum"),
     *("tile", "transpose", "vstack", "where", "zeros", "zeros_like"),
 }
-# Keywords whose strings are the words of a figure. They count as such in a call of what draws and in
-# a call of one of these methods, which in a lecture belong to Matplotlib. The arguments of the
-# methods in LABELLING are words, too.
+# Keywords whose strings are the words of a figure, if the call draws or calls one of the methods
+# below, which in a lecture belong to Matplotlib. All arguments of those in LABELLING are words.
 LABELS = {"label", "suptitle", "title", "xlabel", "ylabel"}
 PANEL_METHODS = {
     *("annotate", "axhline", "axvline", "bar", "barh", "colorbar", "errorbar", "fill_between"),
