@@ -287,7 +287,7 @@ def a_sentence(case):
 
 
 def what_it_says(case, sentence):
-    """The sentence backwards. In the hidden cases it is a different one, which only the model knows."""
+    """The sentence backwards, or in the hidden cases another one, which only the model knows."""
     if case.number == 0:
         return sentence[0][sentence[0] != PAD][::-1].tolist()
     return case.rng.integers(3, 12, case.size(4, 3, 8)).tolist()
