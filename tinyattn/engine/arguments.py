@@ -12,6 +12,7 @@ INSTEAD = {
     "dtype": "Convert before or after, with x.astype(dtype)",
     "order": "The elements of a Tensor are in reading order; x.T has the axes in reverse order",
     "casting": "Convert before, with x.astype(dtype)",
+    "descending": "Write -np.sort(-x), or np.argsort(-x) for the indices",
 }
 
 

@@ -54,7 +54,8 @@ OF_PYTHON = (
     (
         "unexpected keyword argument 'descending'",
         r"\bnp\.",
-        "NumPy sorts in ascending order only. Write -np.sort(-x), or np.argsort(-x) for indices",
+        "This NumPy sorts in ascending order only. Write -np.sort(-x), or np.argsort(-x) for "
+        "the indices",
     ),
     (
         "'float' object has no attribute 'backward'",
