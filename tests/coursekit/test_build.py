@@ -324,8 +324,8 @@ def test_solutions_pass_and_stubs_fail_helpfully(hw, tmp_path):
     [
         (": add x to itself", "", "say what to write"),
         ("    # END SOLUTION\n", "", "there is no # END SOLUTION"),
-        ("    # BEGIN SOLUTION: add x to itself\n", "", "must alternate"),
-        ("    answer = x + x\n", "    # BEGIN SOLUTION: again\n", "must alternate"),
+        ("    # BEGIN SOLUTION: add x to itself\n", "", "in turn"),
+        ("    answer = x + x\n", "    # BEGIN SOLUTION: again\n", "in turn"),
     ],
 )
 def test_marks_that_do_not_pair(tmp_path, old, new, message):
