@@ -157,6 +157,11 @@ def test_new_words_keep_the_outputs(built):
         notebooks.build_notebook(built, texts_only=True)
         assert "Even longer text." in built.notebook.read_text(encoding="utf-8")
         assert outputs(built) == before
+        commented = text.replace("1 + 1\nprint", "1 + 1  # two\nprint")
+        built.source.write_text(commented, encoding="utf-8")
+        notebooks.build_notebook(built, texts_only=True)
+        assert "# two" in built.notebook.read_text(encoding="utf-8")
+        assert outputs(built) == before
         kept = built.notebook.read_bytes()
         built.source.write_text(text.replace("1 + 1\nprint", "3 - 1\nprint"), encoding="utf-8")
         with pytest.raises(CourseError, match="begins with 'from tinyattn import course'"):
