@@ -169,8 +169,13 @@ def test_frozen_parameters_are_counted_and_may_stay():
     ("batch", "loss", "error", "message"),
     [
         (X, None, ValueError, r"expected batch = \(x, target\)"),
-        ((X, NUMBERS[:, 0]), None, ValueError, "expected the same shape. Pass loss="),
-        ((X, CLASSES[:5]), None, ValueError, "expected classes on the last axis"),
+        ((X, NUMBERS[:, 0]), None, ValueError, r"must have shape \(8, 3\), got \(8,\). Pass loss="),
+        (
+            (X, CLASSES[:5]),
+            None,
+            ValueError,
+            r"must have shape \(8,\) \(classes on the last",
+        ),
         ((X, CLASSES), lambda m, x, y: m(x), TypeError, r"a single number, got shape \(8, 3\)"),
         ((X, CLASSES), lambda m, x, y: 1.0, TypeError, "a single number, got float"),
     ],

@@ -112,7 +112,9 @@ def test_own_pairs_become_ids():
 
 def test_pairs_that_are_none_are_explained():
     for wrong in (["a cat"], [("a", "b", "c")], [("a", "")], [("a", 3)], ["ab"]):
-        with pytest.raises(ValueError, match=r"pair 0 must be \(text, translation\), got"):
+        with pytest.raises(
+            ValueError, match=r"pair 0 must be \(text, translation\), two texts with words"
+        ):
             from_pairs(wrong)
     with pytest.raises(ValueError, match="at least one pair"):
         from_pairs([])
