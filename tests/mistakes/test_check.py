@@ -61,8 +61,13 @@ def mlp(out=3, **options):
     ("batch", "loss", "error", "message"),
     [
         (BATCH, None, ValueError, r"expected batch = \(x, target\)"),
-        ((BATCH, NUMBERS[:, 0]), None, ValueError, "expected the same shape. Pass loss="),
-        ((BATCH, CLASSES[:5]), None, ValueError, "expected classes on the last axis"),
+        (
+            (BATCH, NUMBERS[:, 0]),
+            None,
+            ValueError,
+            r"must have shape \(8, 3\), got \(8,\). Pass loss=",
+        ),
+        ((BATCH, CLASSES[:5]), None, ValueError, r"must have shape \(8,\) \(classes on the last"),
         ((BATCH, CLASSES), lambda m, x, y: m(x), TypeError, r"a single number, got shape \(8, 3\)"),
         ((BATCH, CLASSES), lambda m, x, y: 1.0, TypeError, "a single number, got float"),
     ],

@@ -182,7 +182,9 @@ def test_wrong_requests_of_phrases_are_explained():
 
 def test_pairs_that_are_none_are_explained():
     for wrong in (["a cat"], [("a", "b", "c")], [("a", "")], [("a", 3)], ["ab"]):
-        with pytest.raises(ValueError, match=r"pair 0 must be \(text, translation\), got"):
+        with pytest.raises(
+            ValueError, match=r"pair 0 must be \(text, translation\), two texts with words"
+        ):
             from_pairs(wrong)
     with pytest.raises(ValueError, match="at least one pair"):
         from_pairs([])

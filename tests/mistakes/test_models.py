@@ -113,8 +113,8 @@ def test_wrong_input_of_captioners_is_explained(call, message):
 @pytest.mark.parametrize(
     ("logits", "options", "text"),
     [
-        ([0.0, 1.0], {"temperature": -1}, "temperature >= 0"),
-        ([0.0, 1.0], {"temperature": float("nan")}, "temperature >= 0"),
+        ([0.0, 1.0], {"temperature": -1}, "temperature must be finite"),
+        ([0.0, 1.0], {"temperature": float("nan")}, "temperature must be finite"),
         ([0.0, 1.0], {"top_k": 0}, "top_k must be a whole number"),
         ([0.0, 1.0], {"top_k": 0.5}, "top_k must be a whole number"),
         ([0.0, 1.0], {"top_p": 0.0}, "0 < top_p <= 1"),

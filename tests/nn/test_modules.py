@@ -244,6 +244,7 @@ def test_what_was_never_filled_is_found():
     make = lambda rng: models.GPT(9, 64, 2, 2, 40, rng=rng)
     state, ids = make(0).state_dict(), np.zeros((4, 40), int)
     assert all(p.data.strides == (0, 0) for p in make(nn.SkipInit()).parameters() if p.ndim > 1)
+    assert np.isnan(nn.SkipInit().uniform()) and nn.SkipInit().normal(size=(2, 3)).shape == (2, 3)
     for missing in ("blocks.layers.1.linear1.weight", "positions.weight"):
         model = make(nn.SkipInit())
         for name, p in model.named_parameters():

@@ -317,6 +317,14 @@ def test_names_do_not_overlap(words, n):
                 assert (b.x1 - a.x1) * slope > 0.8 * shown[0].get_fontsize() * ax.figure.dpi / 72
 
 
+@pytest.mark.parametrize(("width", "shown"), [(14, "two\nlines"), (3, "two lines")])
+def test_turned_names_of_columns_are_on_one_line(width, shown):
+    ax = plot.heatmap(np.zeros((2, 5)), columns=["two\nlines"] * 5, size=(width, 4)).ax
+    ax.figure.draw_without_rendering()
+    assert {t.get_text() for t in ax.get_xticklabels()} == {shown}
+    assert all((t.get_rotation() > 0) == (width == 3) for t in ax.get_xticklabels())
+
+
 def test_images():
     picture = plot.images(np.zeros((5, 8, 8)), range(5), columns=3)
     assert [ax.get_title() for ax in picture.axes] == list("01234")
