@@ -53,6 +53,14 @@ def test_a_badge_shows_one_sentence_and_folds_the_rest(tmp_path):
     assert "It took 300 steps." in folded and "It took" not in before
 
 
+def test_the_folded_part_of_a_badge_keeps_sentences_together(tmp_path):
+    evidence, control = "The mean is 3. It is above 2.", "Without noise, it is 1."
+    root = course_project.make(tmp_path, evidence=evidence)
+    shown = course.claim("C001", True, evidence, control, root=root)._repr_html_()
+    before, _, folded = shown.partition("<details>")
+    assert "Without noise" in before and evidence in folded and "Without noise" not in folded
+
+
 def test_a_badge_escapes_what_it_shows(tmp_path):
     root = course_project.make(tmp_path, claim="a < b & c")
     shown = course.claim("C001", True, "x<1", root=root)._repr_html_()
