@@ -54,11 +54,12 @@ def test_a_badge_shows_one_sentence_and_folds_the_rest(tmp_path):
 
 
 def test_the_folded_part_of_a_badge_keeps_sentences_together(tmp_path):
-    evidence, control = "The mean is 3. It is above 2.", "Without noise, it is 1."
+    evidence = "The mean is 3. It is above 2."
     root = course_project.make(tmp_path, evidence=evidence)
-    shown = course.claim("C001", True, evidence, control, root=root)._repr_html_()
+    shown = course.claim("C001", True, evidence, root=root)._repr_html_()
     before, _, folded = shown.partition("<details>")
-    assert "Without noise" in before and evidence in folded and "Without noise" not in folded
+    assert "control: one and two are three" in before and folded.startswith("<summary>")
+    assert evidence in folded and "control" not in folded
 
 
 def test_a_badge_escapes_what_it_shows(tmp_path):
