@@ -62,6 +62,19 @@ def test_the_folded_part_of_a_badge_keeps_sentences_together(tmp_path):
     assert evidence in folded and "control" not in folded
 
 
+@pytest.mark.parametrize(
+    ("first", "rest"),
+    [
+        ("A is 0.9 (5 seeds).", "B follows."),
+        ("A is 0.9. (Means of 5 seeds. f(x) is exact.)", "B follows."),
+        ("A is 0.9. (Means of 5 seeds. One more.)", ""),
+        ("A is 0.9", ""),
+    ],
+)
+def test_a_parenthesis_stays_with_the_first_sentence(first, rest):
+    assert claims._first_sentence(f"{first} {rest}".strip()) == (first, rest)
+
+
 def test_a_badge_escapes_what_it_shows(tmp_path):
     root = course_project.make(tmp_path, claim="a < b & c")
     shown = course.claim("C001", True, "x<1", root=root)._repr_html_()
