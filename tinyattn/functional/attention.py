@@ -181,9 +181,9 @@ def _shape_of_scores(q, k, v):
         if len(x) < 2:
             raise ValueError(f"{name} must be [..., {axes}]")
     if q[-1] != k[-1]:
-        raise ValueError(f"q has {q[-1]} features but k has {k[-1]}; both must be D")
+        raise ValueError(f"q has {q[-1]} features and k has {k[-1]}, but they need the same number")
     if k[-2] != v[-2]:
-        raise ValueError(f"k has {k[-2]} keys but v has {v[-2]} values; both must be S")
+        raise ValueError(f"there are {k[-2]} keys and {v[-2]} values, but each key needs one value")
     if q[:-2] == k[:-2] == v[:-2]:
         return (*q[:-1], k[-2])
     try:
