@@ -116,7 +116,7 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     """
     beta, x = as_tensor(beta), as_tensor(x)
     property_loss = None if property_loss is None else as_tensor(property_loss)
-    truth, events = _check(beta, x, truth, property_loss, batch)
+    truth, events = _check_loss_arguments(beta, x, truth, property_loss, batch)
     if q_min < 0:
         raise ValueError(f"condensation_loss: expected q_min >= 0, got q_min={q_min}")
     E, event = len(events), np.empty(len(truth), np.intp)
@@ -226,7 +226,7 @@ def _properties(loss, charge, event, E):
     return np.mean(np.where(some, total / np.where(some, weight, 1), 0))
 
 
-def _check(beta, x, truth, property_loss, batch):
+def _check_loss_arguments(beta, x, truth, property_loss, batch):
     """Return truth as an array, and the rows of each event, after checking all arguments."""
     name, N = "condensation_loss", len(to_array(beta))
     truth = np.asarray(to_array(truth))

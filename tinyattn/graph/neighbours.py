@@ -32,7 +32,7 @@ def mean_max(w, h, index, impl="auto"):
 
     Source: slide K48.
     """
-    w, h, index = _check("mean_max", index, w, h)
+    w, h, index = _check_arrays("mean_max", index, w, h)
     if w.shape != index.shape:
         raise ValueError(
             f"mean_max: weights must have the shape of the index {index.shape}, got {w.shape}"
@@ -58,7 +58,7 @@ def neighbour_max(h, index, impl="auto"):
         ValueError: the index does not consist of whole numbers, or contains a row that h does not
             have
     """
-    h, index = _check("neighbour_max", index, h)
+    h, index = _check_arrays("neighbour_max", index, h)
     return ops.neighbour_max(h, index, impl=impl)
 
 
@@ -80,7 +80,7 @@ def squared_distances(x, index, impl="auto"):
         ValueError: the index does not have one row for each point, does not consist of whole
             numbers, or contains a point that x does not have
     """
-    x, index = _check("squared_distances", index, x)
+    x, index = _check_arrays("squared_distances", index, x)
     if len(index) != x.shape[0]:
         raise ValueError(
             f"squared_distances: the index must have {x.shape[0]} rows, one for each point of x, "
@@ -106,7 +106,7 @@ def pair_sums(p, q, index, impl="auto"):
         ValueError: the shapes do not fit, or the index does not consist of whole numbers from 0 to
             N - 1
     """
-    p, q, index = _check("pair_sums", index, p, q)
+    p, q, index = _check_arrays("pair_sums", index, p, q)
     if p.shape != q.shape or len(index) != p.shape[0]:
         raise ValueError(
             f"pair_sums: p and q must both be [{len(index)}, F], got {p.shape} and {q.shape}"
@@ -114,7 +114,7 @@ def pair_sums(p, q, index, impl="auto"):
     return ops.pair_sums(p, q, index, impl=impl)
 
 
-def _check(name, index, *arrays):
+def _check_arrays(name, index, *arrays):
     """Return arrays [N, F] as Tensors of one dtype, and the index checked against the last one."""
     arrays = of_one_dtype(*arrays)
     return *arrays, index_table(name, index, len(arrays[-1]))

@@ -118,7 +118,7 @@ class MultiheadAttention(Module):
             RuntimeError: a cache is used while gradients are recorded
         """
         q, k, v = as_tensors(q, k, v)
-        self._check(q, k, v)
+        self._check_shapes(q, k, v)
         if self._is_self_attention(q, k, v, need_weights, impl, cache):
             scores = (*q.shape[:-2], self.num_heads, q.shape[-2], q.shape[-2])
             mask = self.with_heads(mask, scores, "mask")
@@ -211,7 +211,7 @@ class MultiheadAttention(Module):
         y = np.swapaxes(y, -3, -2)
         return np.reshape(y, (*y.shape[:-2], self.embed_dim))
 
-    def _check(self, q, k, v):
+    def _check_shapes(self, q, k, v):
         name = type(self).__name__
         for letter, x, d in zip(
             "qkv", (q, k, v), (self.embed_dim, self.kdim, self.vdim), strict=True
