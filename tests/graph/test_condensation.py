@@ -399,7 +399,7 @@ def test_events_that_count_from_zero_each_are_kept_apart():
     mixed = match(found.ravel()[order], truth.ravel()[order], batch=batch[order])
     assert (mixed.efficiency, mixed.purity) == (m.efficiency, m.purity)
     assert match(found.ravel(), truth.ravel()).efficiency == 2 / 3  # as one event they mix
-    with pytest.raises(ValueError, match="match: expected batch to be 12 whole numbers"):
+    with pytest.raises(ValueError, match="match: batch must be 12 whole numbers"):
         match(found.ravel(), truth.ravel(), batch=batch[:3])
 
 
@@ -420,7 +420,7 @@ def test_wrong_input():
         condensation_loss(beta, x, truth.astype(float))
     with pytest.raises(ValueError, match=r"beta \[N\] and x \[N, C\], got \(3, 1\)"):
         condensation_loss(beta[:, None], x, truth)
-    with pytest.raises(ValueError, match="batch to be 3 whole numbers"):
+    with pytest.raises(ValueError, match="batch must be 3 whole numbers"):
         condensation_loss(beta, x, truth, batch=np.zeros(2, int))
     with pytest.raises(ValueError, match=r"property_loss \[3\], got \(2,\)"):
         condensation_loss(beta, x, truth, np.ones(2))

@@ -40,8 +40,8 @@ def test_a_graph_keeps_its_own_edges_and_is_frozen():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([0], [5], 3), r"nodes have indices 0 to 2, but dst\[0\] is 5"),
-        (([0, -1], [0, 0], 3), r"nodes have indices 0 to 2, but src\[1\] is -1"),
+        (([0], [5], 3), r"nodes from 0 to 2, but dst\[0\] is 5"),
+        (([0, -1], [0, 0], 3), r"nodes from 0 to 2, but src\[1\] is -1"),
         (([0, 1], [0], 3), "src has 2 senders, but dst has 1 receivers"),
         (([[0]], [[0]], 3), r"src must be a list of node indices, got shape \(1, 1\)"),
         (([], [], -1), "num_nodes must be a whole number >= 0, got -1"),
@@ -242,8 +242,8 @@ def test_an_empty_segment_of_minima_is_plain_zero():
     [
         (([1.0], [0.0], 1), TypeError, "ids must be integers, got float64"),
         (([1.0, 2.0], [0], 1), ValueError, r"got ids of shape \(1,\) and values of shape \(2,\)"),
-        (([1.0], [3], 3), ValueError, "expected ids from 0 to 2, got 3 to 3"),
-        (([1.0], [-1], 3), ValueError, "expected ids from 0 to 2, got -1 to -1"),
+        (([1.0], [3], 3), ValueError, r"segments from 0 to 2, but ids\[0\] is 3"),
+        (([1.0], [-1], 3), ValueError, r"segments from 0 to 2, but ids\[0\] is -1"),
         (([1.0], [0], -1), ValueError, "num_segments must be a whole number >= 0, got -1"),
     ],
 )

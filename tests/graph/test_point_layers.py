@@ -323,7 +323,7 @@ def test_wrong_input():
         DynamicEdgeConv(nn.Linear(6, 3), 2, "min")
     with pytest.raises(ValueError, match=r"points \[N, 3\], got shape \(5, 2\)"):
         GravNetConv(3, 3, 2, 4, 2)(x[:, :2])
-    with pytest.raises(ValueError, match="rows from 0 to 1, got 0 to 5"):
+    with pytest.raises(ValueError, match="rows from 0 to 1, but .* is 5"):
         edge_conv(nn.Linear(6, 3), x[:2], np.array([[0], [5]]))
     with pytest.raises(ValueError, match="for each of the 5 points, got 2"):
         edge_conv(nn.Linear(6, 3), x, np.array([[0], [4]]))
@@ -344,7 +344,7 @@ def test_edge_conv_refuses_a_table_that_names_no_points(layer):
     ):
         edge_conv(layer, x, np.array([[0.0], [1.7], [2.0]]))
     with pytest.raises(
-        ValueError, match="edge_conv: the index must hold rows from 0 to 2, got -1 to 2"
+        ValueError, match="edge_conv: index must hold rows from 0 to 2, but .* is -1"
     ):
         edge_conv(layer, x, np.array([[0], [-1], [2]]))
     with pytest.raises(

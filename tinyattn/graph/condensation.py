@@ -20,6 +20,7 @@ import numpy as np
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.graph.segment import segment_sum
+from tinyattn.graph.validation import check_batch
 from tinyattn.ops.condensation import repulsion
 
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1, so above this β the charge is constant
@@ -260,12 +261,7 @@ def _events(name, batch, N):
     """Return the rows of each event."""
     if batch is None:
         return [np.arange(N)]
-    batch = np.asarray(to_array(batch))
-    if batch.shape != (N,) or batch.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name}: expected batch to be {N} whole numbers, the event of each "
-            f"point, got {batch.dtype} {batch.shape}"
-        )
+    batch = check_batch(name, batch, N, of="event")
     order = np.argsort(batch, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(batch[order])) + 1)
 

@@ -3,9 +3,8 @@
 The operations are in `ops/neighbours.py`.
 """
 
-import numpy as np
-
-from tinyattn.engine.convert import of_one_dtype, to_array
+from tinyattn.engine.convert import of_one_dtype
+from tinyattn.graph.validation import check_table
 from tinyattn.ops import neighbours as ops
 
 
@@ -117,33 +116,4 @@ def pair_sums(p, q, index, impl="auto"):
 def _check_arrays(name, index, *arrays):
     """Return arrays [N, F] as Tensors of one dtype, and the index checked against the last one."""
     arrays = of_one_dtype(*arrays)
-    return *arrays, index_table(name, index, len(arrays[-1]))
-
-
-def index_table(name, index, n):
-    """Return a table of neighbours as an array [N, K] of int64, after a check of its numbers.
-
-    Args:
-        name    function that is called, for the error message
-        index   the table [N, K], K ≥ 1
-        n       number of rows to which it may point
-
-    Raises:
-        ValueError: the table has a different shape, or its numbers are not whole and from 0 to
-            n - 1
-    """
-    index = np.asarray(to_array(index))
-    if index.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name}: the index must hold whole numbers (rows), got {index.dtype}. Write "
-            "index.astype(int) if that is what you want"
-        )
-    index = np.array(index, np.int64, order="C")  # a copy is not affected by later changes
-    if index.ndim != 2 or index.shape[1] < 1:
-        raise ValueError(f"{name}: the index must be [N, K] with K >= 1, got shape {index.shape}")
-    if index.size and not 0 <= index.min() <= index.max() < n:
-        raise ValueError(
-            f"{name}: the index must hold rows from 0 to {n - 1}, got {index.min()} to "
-            f"{index.max()}"
-        )
-    return index
+    return *arrays, check_table(name, index, len(arrays[-1]))

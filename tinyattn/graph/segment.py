@@ -13,6 +13,7 @@ is faster).
 import numpy as np
 
 from tinyattn.engine.convert import as_float, as_tensor, to_array
+from tinyattn.graph.validation import check_indices
 from tinyattn.ops import segment as ops
 
 
@@ -235,6 +236,5 @@ def _check_segments(name, values, ids, n):
         )
     if not isinstance(n, int | np.integer) or n < 0:
         raise ValueError(f"{name}: num_segments must be a whole number >= 0, got {n!r}")
-    if ids.size and not 0 <= ids.min() <= ids.max() < n:
-        raise ValueError(f"{name}: expected ids from 0 to {n - 1}, got {ids.min()} to {ids.max()}")
+    check_indices(name, "ids", "segments", ids, n)
     return values, ids.astype(np.intp, copy=False), int(n)
