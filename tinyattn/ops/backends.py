@@ -18,8 +18,8 @@ in activations.py:
 
     gelu.implement(
         "kernel",
-        lambda x, tanh: (fast.rowwise.gelu(x, tanh), None),
-        lambda g, y, residuals, needs_grad, x, tanh: [fast.rowwise.gelu_backward(g, x, tanh)],
+        lambda x, tanh: (fast.activations.gelu(x, tanh), None),
+        lambda g, y, residuals, needs_grad, x, tanh: [fast.activations.gelu_backward(g, x, tanh)],
     )
 
 The gradient of the array algebra follows from the rules of its parts, or from a rule of its own,

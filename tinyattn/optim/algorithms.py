@@ -226,7 +226,7 @@ class Adam(Optimizer):
                     known[key] = [p.dtype.type(x) for x in self.kernel_constants(state["t"], group)]
                 jobs.append((theta, p.data, g, state["m"], state["v"], known[key]))
                 new.append((p, theta))
-        fast.rowwise.adam(jobs)
+        fast.adam.adam(jobs)
         for p, theta in new:
             p.data = theta
 
