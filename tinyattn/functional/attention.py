@@ -57,7 +57,7 @@ def scaled_dot_product_attention(
         k, v, mask, bias = attention.crop_future_keys(q.shape[-2], k, v, mask, bias)
     if mask is not None:
         k, v = attention.zero_masked_keys(k, v, mask)
-    return attention.attention(q, k, v, bias, mask, bool(causal), scale, impl=impl)
+    return attention.attention(q, k, v, mask, bias, bool(causal), scale, impl=impl)
 
 
 @with_torch_hints
@@ -104,7 +104,7 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
     for name, a in (("mask", mask), ("bias", bias)):
         if a is not None:
             _must_broadcast(f"attention: {name}", a.shape, (*lead, num_heads, T, T))
-    return attention.packed_self_attention(x, bias, mask, bool(causal), num_heads)
+    return attention.packed_self_attention(x, mask, bias, bool(causal), num_heads)
 
 
 @with_torch_hints
@@ -130,7 +130,7 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
         TypeError: the mask is not bool, or q, k or bias is not floating point
     """
     q, k, _, mask, bias, scale = _check_inputs(q, k, k, mask, bias, scale)
-    return attention.attention_weights(q, k, bias, mask, causal, scale)
+    return attention.attention_weights(q, k, mask, bias, causal, scale)
 
 
 # ---------------------------------------------------------------- arguments

@@ -9,9 +9,9 @@ once, in blocks, with a running maximum and a running sum. In this file, the sam
 queries at a time, one in each lane. The weights of a block are used immediately and not stored, so
 the memory grows with T and S instead of T·S, and the backward pass computes the weights again.
 
-The functions take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bias of that dtype
-and a bool mask that broadcast to [..., T, S] (or None). They return y [..., T, E] and the arrays
-that the backward function needs. Where the mask is False, or s > t under `causal`, the score is -∞.
+The functions take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bool mask and a bias
+of that dtype that broadcast to [..., T, S] (or None). They return y [..., T, E] and the arrays that
+the backward function needs. Where the mask is False, or s > t under `causal`, the score is -∞.
 For a query that may not attend to any key, y and the gradient are 0.
 
 In the code, n runs over all leading axes together, t over queries, s over keys, d over features. A
@@ -55,18 +55,18 @@ MIN_TASKS = 8
 class Inputs(NamedTuple):
     """The inputs of the tasks of both passes, as the memory of the matrices and its layout.
 
-    Matrix n of q starts at q[starts[0, n]], with the stride rows[0] from row to row. For k, v, bias
-    and mask, the index is 1 … 4 instead of 0.
+    Matrix n of q starts at q[starts[0, n]], with the stride rows[0] from row to row. For k, v, mask
+    and bias, the index is 1 … 4 instead of 0.
     """
 
     q: np.ndarray  # [N, T, D] with a single axis, like all arrays here
     k: np.ndarray  # [N, S, D]
     v: np.ndarray  # [N, S, E]
-    bias: np.ndarray  # [N, T, S]; of size 0 without a bias
     mask: np.ndarray  # [N, T, S], in bytes; of size 0 without a mask
+    bias: np.ndarray  # [N, T, S]; of size 0 without a bias
     starts: np.ndarray  # [5, N]
     rows: tuple
-    columns: tuple  # strides along the rows of bias and mask
+    columns: tuple  # strides along the rows of mask and bias
     sizes: tuple  # T, S, D, E
     causal: bool
     scale: float
@@ -108,10 +108,10 @@ class Sums(NamedTuple):
     bias_column: int
 
 
-def attention(q, k, v, bias, mask, causal, scale):
+def attention(q, k, v, mask, bias, causal, scale):
     """y, and for the backward pass the inputs and the maximum and 1 / Σ exp of each query."""
     lead = leading_axes(q, k, v)
-    x = inputs(lead, q, k, v, bias, mask, causal, scale)
+    x = inputs(lead, q, k, v, mask, bias, causal, scale)
     (T, S, D, E), N = x.sizes, math.prod(lead)
     y = empty_like_heads(q, (*lead, T, E))
     highest, norm = np.empty(N * T, q.dtype), np.empty(N * T, q.dtype)
@@ -123,7 +123,7 @@ def attention(q, k, v, bias, mask, causal, scale):
 
 
 def attention_backward(
-    g, y, residuals, q, k, v, bias, mask, causal, scale, needs_bias=True, into=None
+    g, y, residuals, q, k, v, mask, bias, causal, scale, needs_bias=True, into=None
 ):
     """Return dq, dk, dv and dbias (None if not needed), with all leading axes broadcast.
 
@@ -170,9 +170,9 @@ def forward(outputs, inputs, team, start, stop):
         return
     y, y_starts, (y_row,), highest, norm = Outputs(*outputs)
     x = Inputs(*inputs)
-    q, k, v, bias, mask, starts, columns = x.q, x.k, x.v, x.bias, x.mask, x.starts, x.columns
+    q, k, v, mask, bias, starts, columns = x.q, x.k, x.v, x.mask, x.bias, x.starts, x.columns
     T, S, D, E = x.sizes
-    q_row, k_row, v_row, bias_row, mask_row = x.rows
+    q_row, k_row, v_row, mask_row, bias_row = x.rows
     like, one = v, v.dtype.type(1)
     query, acc = alloc_aligned(D * QUERIES, like), alloc_aligned(E * QUERIES, like)
     tile = alloc_aligned(KEYS * QUERIES, like)
@@ -208,15 +208,15 @@ def forward(outputs, inputs, team, start, stop):
             if interleaved:
                 prefetch_rows(k, starts[1, n] + s1 * k_row, k_row, min(KEYS, end - s1), D)
                 prefetch_rows(v, starts[2, n] + s1 * v_row, v_row, min(KEYS, end - s1), E)
-            at = starts[4, n] + t0 * mask_row + s0 * columns[1]
+            at = starts[3, n] + t0 * mask_row + s0 * columns[0]
             diagonal = x.causal and s0 + keys - 1 > t0
-            which = visibility(seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0)
+            which = visibility(seen, mask, at, mask_row, columns[0], rows, keys, diagonal, t0 - s0)
             if which == NONE_VISIBLE:
                 continue
             with_bias = bias.size > 0
             if with_bias:
-                at = starts[3, n] + t0 * bias_row + s0 * columns[0]
-                load_bias_tile(tile, bias, at, bias_row, columns[0], rows, keys)
+                at = starts[4, n] + t0 * bias_row + s0 * columns[1]
+                load_bias_tile(tile, bias, at, bias_row, columns[1], rows, keys)
             # tile[s, t] = scale q_t·k_s + bias_ts
             at = starts[1, n] + s0 * k_row
             product(
@@ -312,9 +312,9 @@ def backward(queries, sums, inputs, parts, team, start, stop):
     g, y, dq, own_starts, (g_row, y_row, dq_row), highest, norm = QueryRows(*queries)
     dk, dv, sum_starts, (dk_row, dv_row), dbias, bias_starts, dbias_row, dbias_column = Sums(*sums)
     x = Inputs(*inputs)
-    q, k, v, bias, mask, starts, columns = x.q, x.k, x.v, x.bias, x.mask, x.starts, x.columns
+    q, k, v, mask, bias, starts, columns = x.q, x.k, x.v, x.mask, x.bias, x.starts, x.columns
     T, S, D, E = x.sizes
-    q_row, k_row, v_row, bias_row, mask_row = x.rows
+    q_row, k_row, v_row, mask_row, bias_row = x.rows
     like, one, W = v, v.dtype.type(1), width(v)
     D_wide, E_wide = (D + W - 1) // W * W, (E + W - 1) // W * W
     query, dquery = alloc_aligned(D * QUERIES, like), alloc_aligned(D * QUERIES, like)
@@ -361,17 +361,17 @@ def backward(queries, sums, inputs, parts, team, start, stop):
                 s0, lane = s1, max(s1 - t0, 0) if x.causal else 0  # earlier queries see no key here
                 keys = min(DIAGONAL_KEYS if x.causal and s0 >= t0 else KEYS, S - s0)
                 s1 += keys
-                at = starts[4, n] + t0 * mask_row + s0 * columns[1]
+                at = starts[3, n] + t0 * mask_row + s0 * columns[0]
                 diagonal = x.causal and s0 + keys - 1 > t0
                 which = visibility(
-                    seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0
+                    seen, mask, at, mask_row, columns[0], rows, keys, diagonal, t0 - s0
                 )
                 if which == NONE_VISIBLE:
                     continue
                 with_bias = bias.size > 0
                 if with_bias:
-                    at = starts[3, n] + t0 * bias_row + s0 * columns[0]
-                    load_bias_tile(a, bias, at, bias_row, columns[0], rows, keys)
+                    at = starts[4, n] + t0 * bias_row + s0 * columns[1]
+                    load_bias_tile(a, bias, at, bias_row, columns[1], rows, keys)
                 # a[s, t] = scale q_t·k_s + bias_ts,   da[s, t] = Σ_e v[s, e] g[t, e]
                 at, at_v, seeing = starts[1, n] + s0 * k_row, starts[2, n] + s0 * v_row, wide - lane
                 product(
@@ -571,12 +571,12 @@ def add_bias_gradient(db, at, row, column, ds, lane, rows, keys):
 EMPTY = {np.dtype(d): np.empty((0, 0), d) for d in (np.float32, np.float64, bool)}
 
 
-def inputs(lead, q, k, v, bias, mask, causal, scale):
+def inputs(lead, q, k, v, mask, bias, causal, scale):
     """Return the `Inputs` of the fast version."""
     sizes = (q.shape[-2], *k.shape[-2:], v.shape[-1])
-    bias = EMPTY[q.dtype] if bias is None else bias
     mask = EMPTY[np.dtype(bool)] if mask is None else mask
-    *memory, starts, rows, columns = strided_matrices(lead, q, k, v, bias, mask.view(np.uint8))
+    bias = EMPTY[q.dtype] if bias is None else bias
+    *memory, starts, rows, columns = strided_matrices(lead, q, k, v, mask.view(np.uint8), bias)
     number = q.dtype.type
     return Inputs(
         *memory,
