@@ -278,8 +278,8 @@ def test_compiled_implementations_refuse_the_second_derivative(impl):
 
 def test_gradients_that_nobody_wants_are_not_returned():
     (q, k, v, bias), _ = random_inputs(((5, 2), (5, 2), (5, 2), (5, 5), None))
-    y, saved = kernel.attention(q, k, v, bias, None, False, 1.0)
-    *_, db = kernel.attention_backward(y, y, saved, q, k, v, bias, None, False, 1.0, False)
+    y, saved = kernel.attention(q, k, v, None, bias, False, 1.0)
+    *_, db = kernel.attention_backward(y, y, saved, q, k, v, None, bias, False, 1.0, False)
     assert db is None
 
 
