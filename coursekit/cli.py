@@ -193,7 +193,7 @@ def _add_build(commands):
     command.add_argument(
         "--texts",
         action="store_true",
-        help="for changes of words, notes or tags only: keep the outputs, execute nothing",
+        help="for new words, notes, tags or comments only: keep the outputs, execute nothing",
     )
     command.add_argument(
         "--full", action="store_true", help="test the claims at full size and write their verdicts"

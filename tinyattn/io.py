@@ -287,7 +287,7 @@ def _no_duplicates(pairs):
 
 def _whole_number(digits):
     if len(digits) > MAX_DIGITS:  # the time to read a number grows with the square of its digits
-        raise ValueError(f"a number has {len(digits)} digits")
+        raise ValueError(f"a number has {len(digits)} digits, more than {MAX_DIGITS}")
     return int(digits)
 
 

@@ -65,7 +65,10 @@ def write_times(root, done):
     before, begin, rest = text.partition(BEGIN)
     table, end, after = rest.partition(END)
     if not (begin and end):
-        raise CourseError(f"{TABLE.as_posix()} has no lines '{BEGIN}' and '{END}' for the times")
+        raise CourseError(
+            f"{TABLE.as_posix()} must contain the lines '{BEGIN}' and '{END}', in this order. Add "
+            "them where the table of times belongs"
+        )
     rows = dict(re.findall(r"^\| (\d\d) \| (\d+) \|$", table, re.MULTILINE))
     rows |= {number: f"{entry['minutes']:.0f}" for number, entry in done.items()}
     lines = [f"| {number} | {minutes} |" for number, minutes in sorted(rows.items())]

@@ -49,7 +49,14 @@ def without_solution(source, document, task=None):
         elif END.match(line) and indent is not None:
             indent = None
         elif "SOLUTION" in line:
-            raise CourseError(_marker(document, line, "BEGIN and END must alternate"))
+            raise CourseError(
+                _marker(
+                    document,
+                    line,
+                    "expected '# BEGIN SOLUTION: <what to write>' and '# END SOLUTION' in turn, "
+                    "each alone on its line, and the word SOLUTION nowhere else",
+                )
+            )
         elif indent is None:
             lines.append(line)
     if indent is not None:

@@ -13,7 +13,7 @@ from threading import Thread
 
 import numpy as np
 
-from coursekit.build.experiment import stamp
+from coursekit.build.experiment import canonical, stamp
 from coursekit.build.text import (
     need,
     notes_of,
@@ -48,8 +48,8 @@ def unexecuted(document):
 def build_notebook(document, *, texts_only=False, on_slide=None):
     """Make the notebook of a lecture or homework, and write it. Only lectures are executed.
 
-    With `texts_only`, the outputs of the existing notebook are kept, so its code must agree with
-    the text. The working folder of the run is the notebook's own, as in JupyterLab.
+    With `texts_only`, the outputs of the existing notebook are kept, so its statements must agree
+    with those of the text. The working folder of the run is the notebook's own, as in JupyterLab.
     `on_slide(slide)` is called at the beginning of each slide. Raises CourseError with slide and
     cell if a cell fails.
     """
@@ -67,13 +67,14 @@ def build_notebook(document, *, texts_only=False, on_slide=None):
 def keep_outputs(notebook, document):
     """Copy the outputs of the existing notebook to the code cells, with the drawings of today.
 
-    Raises CourseError if the code of a cell differs, because its output is then unknown.
+    Comments and docstrings may differ. Raises CourseError if the statements of a cell do, because
+    its output is then unknown.
     """
     from_dict = need("nbformat").from_dict
     there = [cell for cell in read_notebook(document) if cell["cell_type"] == "code"]
     cells = [cell for cell in notebook.cells if cell["cell_type"] == "code"]
     for cell, old in zip_longest(cells, there):
-        if cell is None or old is None or cell["source"] != old["source"]:
+        if cell is None or old is None or not _same_statements(cell["source"], old["source"]):
             first = (cell or old)["source"].strip().partition("\n")[0]
             raise CourseError(
                 f"{document.relative(document.source)}: the code has changed, so the outputs must "
@@ -86,6 +87,16 @@ def keep_outputs(notebook, document):
             for data in _drawn(cell["outputs"]):
                 data["image/svg+xml"] = svg
     fold(notebook.cells)
+
+
+def _same_statements(source, old):
+    """Return whether two cells differ in comments, docstrings and layout only."""
+    if source == old:
+        return True
+    try:
+        return canonical(ast.parse(source).body) == canonical(ast.parse(old).body)
+    except SyntaxError:  # a cell with a magic command
+        return False
 
 
 def _drawing_of(cell, root):

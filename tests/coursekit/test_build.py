@@ -157,6 +157,11 @@ def test_new_words_keep_the_outputs(built):
         notebooks.build_notebook(built, texts_only=True)
         assert "Even longer text." in built.notebook.read_text(encoding="utf-8")
         assert outputs(built) == before
+        commented = text.replace("1 + 1\nprint", "1 + 1  # two\nprint")
+        built.source.write_text(commented, encoding="utf-8")
+        notebooks.build_notebook(built, texts_only=True)
+        assert "# two" in built.notebook.read_text(encoding="utf-8")
+        assert outputs(built) == before
         kept = built.notebook.read_bytes()
         built.source.write_text(text.replace("1 + 1\nprint", "3 - 1\nprint"), encoding="utf-8")
         with pytest.raises(CourseError, match="begins with 'from tinyattn import course'"):
@@ -324,8 +329,8 @@ def test_solutions_pass_and_stubs_fail_helpfully(hw, tmp_path):
     [
         (": add x to itself", "", "say what to write"),
         ("    # END SOLUTION\n", "", "there is no # END SOLUTION"),
-        ("    # BEGIN SOLUTION: add x to itself\n", "", "must alternate"),
-        ("    answer = x + x\n", "    # BEGIN SOLUTION: again\n", "must alternate"),
+        ("    # BEGIN SOLUTION: add x to itself\n", "", "in turn"),
+        ("    answer = x + x\n", "    # BEGIN SOLUTION: again\n", "in turn"),
     ],
 )
 def test_marks_that_do_not_pair(tmp_path, old, new, message):

@@ -63,16 +63,3 @@ def test_read_leaves_the_padding_out():
 
 def test_no_sentences():
     assert agreement(0, 3).ids.shape == (0, 9) and nested(0, 1).ids.shape == (0, 9)
-
-
-@pytest.mark.parametrize(
-    "call", [lambda: agreement(2, 0), lambda: agreement(2, 1.5), lambda: nested(1, -1)]
-)
-def test_bad_input_is_explained(call):
-    with pytest.raises(ValueError, match="expected n >= 0"):
-        call()
-
-
-def test_distances_for_another_number_of_sentences_are_explained():
-    with pytest.raises(ValueError, match=r"one for each of the 4 sentences, got shape \(2,\)"):
-        agreement(4, [1, 2])

@@ -127,9 +127,9 @@ class OperationChecks:
         elif _are_probabilities(x):
             self.say(
                 "softmax twice",
-                "cross_entropy gets probabilities, but it applies the softmax itself, so the "
-                "differences between the classes are lost twice. Remove the softmax of the model, "
-                "or use nll_loss of its logarithm",
+                "cross_entropy gets probabilities, but it applies the softmax itself. After two "
+                "softmaxes, the differences between the classes are too small. Remove your own "
+                "softmax, or pass the logarithm of the probabilities to nll_loss",
                 line,
             )
         elif _cut_at_0(tensor):

@@ -149,14 +149,16 @@ def _usual_loss(module, *batch):
             if y.ndim > 1 and (*y.shape[:axis], *y.shape[axis:][1:]) == target.shape:
                 scores = take_along_axis(log_softmax(y, axis), np.expand_dims(target, axis), axis)
                 return -np.mean(scores)
-        expected = "classes on the last axis of the result, or on axis 1"
+        shapes = f"{y.shape[:-1]} (classes on the last axis)"
+        if y.ndim > 2:
+            shapes += f" or {(y.shape[0], *y.shape[2:])} (classes on axis 1)"
     elif y.shape == target.shape:
         return np.mean(np.square(y - target))
     else:
-        expected = "the same shape"
+        shapes = f"{y.shape}"
     raise ValueError(
-        f"trains: the module returns shape {y.shape} for a target {target.dtype} {target.shape}, "
-        f"expected {expected}. Pass loss= for any other target"
+        f"trains: the module returns shape {y.shape}, so a target of {target.dtype} must have "
+        f"shape {shapes}, got {target.shape}. Pass loss= for any other target"
     )
 
 

@@ -442,8 +442,8 @@ class _Watcher:
         if any(now.get(i) is not None and now[i] is g for i, (_, g) in self.old.items()):
             self.say(
                 "zero_grad",
-                "the gradients of the step before are still there, and this backward pass adds to "
-                "them. Call optimizer.zero_grad() before each backward pass",
+                "the gradients of the previous step are still there, and this backward pass adds "
+                "to them. Call optimizer.zero_grad() before each backward pass",
             )
             self.old = {}
         if self.operations.compared:

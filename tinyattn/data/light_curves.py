@@ -42,8 +42,9 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
     """Load the light curves of variable stars of seven CLASSES, 1500 of each in total.
 
     The stars are real. Their periods, amplitudes and shapes come from the OGLE-III catalogue. The
-    times of observation are also real and come from a star of the MACHO survey, about one per
-    night, with gaps. Each curve combines a star with such times and a random phase. The noise is
+    times of observation are also real. They come from five stars of the MACHO survey, each in two
+    colours, with about one observation per night and gaps of up to 216 days. Each curve combines a
+    star with a random part of one of these ten series and with a random phase. The noise is
     normal, with MACHO's error of that night. Mira and semi-regular stars, which in reality change
     from cycle to cycle, are sums of three sines. With a different rng, the same stars are observed
     at different times.
@@ -55,14 +56,15 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
         noise    False: the magnitudes are exact
         out_of   choose the observations at random from this many consecutive ones, like a telescope
                  that observes the star only occasionally. If None, the observations are
-                 consecutive, and so evenly spaced that their index is nearly as informative as the
-                 time
+                 consecutive. For the long periods of Mira and semi-regular stars, their index is
+                 then nearly as informative as the time
 
     Returns:
         `LightCurves`
 
     Raises:
-        ValueError: part is unknown, or not 1 <= length <= out_of <= observations of a star
+        ValueError: part is unknown, or not 1 <= length <= out_of <= 690, the length of the shortest
+            series
 
     Source: SOURCES.md, with the licences.
     """

@@ -144,7 +144,10 @@ def from_pairs(pairs, tokenizer=None):
     pairs = [tuple(pair) if isinstance(pair, tuple | list) else pair for pair in pairs]
     for i, pair in enumerate(pairs):
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(map(_has_words, pair))):
-            raise ValueError(f"from_pairs: pair {i} must be (text, translation), got {pair!r}")
+            raise ValueError(
+                f"from_pairs: pair {i} must be (text, translation), two texts "
+                f"with words, got {pair!r}"
+            )
     if not pairs:
         raise ValueError("from_pairs: pairs is empty. Pass at least one pair of texts")
     marks, texts = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"], [text for pair in pairs for text in pair]

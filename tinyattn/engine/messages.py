@@ -32,9 +32,8 @@ NO_GRAPH = (
     "requires_grad=True, or compute it under no_grad() or from plain arrays (.numpy(), .detach())?"
 )
 FREED = (
-    "backward: this graph was freed by an earlier backward(), even if that raised an error. "
-    "Compute the result again, or add up the losses and call backward() once. Use nn.detach(state) "
-    "for a state of an earlier batch"
+    "backward: this graph was freed by an earlier backward(). Compute the result again, or add up "
+    "the losses and call backward() once. Use nn.detach(state) for a state of an earlier batch"
 )
 
 

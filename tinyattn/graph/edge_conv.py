@@ -279,9 +279,9 @@ class GravNetConv(Module):
         s = W_s x + b_s,   h = W_h x + b_h,   m_ij = exp(-c d²_ij) h_j
         y_i = W₁ x_i + W₂ (mean_j m_ij ‖ max_j m_ij) + b₂
 
-    Here j runs over the k nearest points in the space s, including i itself, and d_ij is their
-    distance in this space. The gradient flows to s through the distances, but the choice of
-    neighbours has no gradient. Call the layer with (x, batch=None).
+    Here j runs over the k nearest points in the space s, including i itself, d_ij is their
+    distance in this space, and ‖ concatenates. The gradient flows to s through the distances, but
+    the choice of neighbours has no gradient. Call the layer with (x, batch=None).
 
     Args:
         in_channels            number of features of x

@@ -124,7 +124,8 @@ def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
 def _check_logits(z, temperature, top_k, top_p):
     if not (np.isfinite(temperature) and temperature >= 0):
         raise ValueError(
-            f"decoding: expected temperature >= 0 (0 is greedy), got temperature={temperature}"
+            "decoding: temperature must be finite and >= 0 (0: the highest score), got "
+            f"temperature={temperature}"
         )
     if top_k is not None and not (isinstance(top_k, int | np.integer) and top_k >= 1):
         raise ValueError(

@@ -359,12 +359,12 @@ class SkipInit(np.random.Generator):
         Args:
             low    ignored
             high   ignored
-            size   shape of the result
+            size   shape of the result. None: a scalar
 
         Returns:
             a read-only array of NaN, which takes the memory of a single number
         """
-        return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)
+        return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), () if size is None else size)
 
     def normal(self, loc=0.0, scale=1.0, size=None):
         """Return NaN instead of normal numbers.
@@ -372,12 +372,12 @@ class SkipInit(np.random.Generator):
         Args:
             loc     ignored
             scale   ignored
-            size    shape of the result
+            size    shape of the result. None: a scalar
 
         Returns:
             a read-only array of NaN, which takes the memory of a single number
         """
-        return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)
+        return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), () if size is None else size)
 
 
 def __getattr__(name):

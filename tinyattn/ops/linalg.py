@@ -185,13 +185,13 @@ def einsum(subscripts, *operands, optimize=True):
     inputs = list(inputs)
     for i, letters in enumerate(inputs):
         operands[i], inputs[i] = _diagonals(operands[i], letters)
+    _check_lengths(operands, inputs, subscripts)
     return _einsum(*operands, inputs=tuple(inputs), output=output)
 
 
 @of_whole_numbers
 @primitive
 def _einsum(*xs, inputs, output):
-    _check_lengths(xs, inputs)
     return contract(inputs, output, xs)
 
 
@@ -272,7 +272,10 @@ def _diagonals(x, letters):
         while letters.count(c) > 1:
             i, n = letters.index(c), letters.rindex(c)
             if x.shape[i] != x.shape[n]:
-                raise ValueError(f"einsum: index {c} has lengths {x.shape[i]} and {x.shape[n]}")
+                raise ValueError(
+                    f"einsum: index {c} has lengths {x.shape[i]} and {x.shape[n]} in the same "
+                    "operand. Axes with the same letter must have the same length"
+                )
             x, letters = (
                 diagonal(x, 0, i, n),
                 letters[:i] + letters[i + 1 : n] + letters[n + 1 :] + c,
@@ -280,12 +283,16 @@ def _diagonals(x, letters):
     return x, letters
 
 
-def _check_lengths(xs, inputs):
+def _check_lengths(xs, inputs, subscripts):
     lengths = {}
     for x, s in zip(xs, inputs, strict=True):
         for c, n in zip(s, x.shape, strict=True):
             if lengths.setdefault(c, n) != n and 1 not in (lengths[c], n):
-                raise ValueError(f"einsum: index {c} has lengths {lengths[c]} and {n}")
+                axis = f"index {c}" if c in subscripts else 'an axis of "..."'
+                raise ValueError(
+                    f"einsum: {axis} has length {lengths[c]} in one operand and {n} in another. "
+                    "Axes with the same letter must have the same length, or length 1"
+                )
             lengths[c] = n if lengths[c] == 1 else lengths[c]
 
 

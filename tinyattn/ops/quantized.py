@@ -96,7 +96,7 @@ class Q8_0:
 
 
 def halves(raw):
-    """Return pairs of bytes [..., 2], which are float16 numbers, as float32 [..., 1]."""
+    """Return as float32 [..., 1] the float16 number in each pair of bytes of `raw` [..., 2]."""
     return np.ascontiguousarray(raw).view("<f2").astype(np.float32)
 
 

@@ -362,7 +362,11 @@ class Environment:
             if isinstance(node, ast.Attribute) and node.attr in ENGINE:
                 raise Forbidden(f"you use .{node.attr}, which this task asks you to write yourself")
             if isinstance(node, ast.Attribute) and node.attr in PARTS:
-                raise Forbidden(f"you use .{node.attr}, but the derivative must be derived by hand")
+                raise Forbidden(
+                    f"you use .{node.attr}, which could compute the derivative without deriving "
+                    "it, so it is not allowed here. Write the formula of the derivative with "
+                    "+ - * / and NumPy's functions"
+                )
         names["__builtins__"] = self.builtins
         tree = ast.fix_missing_locations(Rewrite(self.by_hand).visit(tree))
         exec(compile(tree, where, "exec"), names)
@@ -492,7 +496,10 @@ def kind_of(value):
     attribute.
     """
     if isinstance(value, type):
-        raise Forbidden("you use the type of a type, which grading does not run")
+        raise Forbidden(
+            f"you call type({value.__name__}) of a class, which is not allowed in graded tasks. "
+            "Use the class itself, or type(x) of an object x"
+        )
     return type(value)
 
 

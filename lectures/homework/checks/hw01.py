@@ -417,7 +417,7 @@ def the_step(student, case):
     slope = (p - np.eye(3)[y]).T / 5
     both = {
         "when the weights did not move. Is optimizer.step() missing?": W,
-        "from the gradients of this step AND of the step before: gradients add up until they are "
+        "from the gradients of this step AND of the previous step: gradients add up until they are "
         "cleared": W - 2 * lr * slope @ x,
         "when the step increases the loss": W + lr * slope @ x,
     }

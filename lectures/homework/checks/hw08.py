@@ -401,7 +401,7 @@ def the_step(student, case):
     slope = (p - labels) @ x / B
     mistakes = {
         "when the weights did not move: is optimizer.step() missing?": W,
-        "from the gradients of this step plus those of the step before: gradients add up until "
+        "from the gradients of this step plus those of the previous step: gradients add up until "
         "optimizer.zero_grad() clears them": W - 2 * lr * slope,
         "when the step increases the loss": W + lr * slope,
     }

@@ -84,7 +84,10 @@ class Outputs(NamedTuple):
 
 
 class QueryRows(NamedTuple):
-    """The arrays that the backward pass reads and writes for each query, besides q."""
+    """The arrays of the backward pass for each query, besides q: all are read, only dq is written.
+
+    `starts` and `rows` are as in `Inputs`.
+    """
 
     g: np.ndarray  # [N, T, E]
     y: np.ndarray  # [N, T, E]

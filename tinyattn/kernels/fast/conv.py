@@ -368,7 +368,11 @@ def backward_w(dw, db, g, x, n, parts, wide, team, start, stop):
 
 
 def shape_of(x, w, stride, dilation, before, after, groups):
-    """Return the `Shape` of a convolution."""
+    """Return the `Shape` of the convolution of x [B, C, H, W] with w [out, in / groups, KH, KW].
+
+    stride and dilation have a number for each axis. `before` and `after` are the rows and columns
+    of padding on the two sides of x.
+    """
     B, C, H, W = x.shape
     high, wide = H + before[0] + after[0], W + before[1] + after[1]
     rows, columns = (

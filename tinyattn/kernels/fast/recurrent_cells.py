@@ -40,7 +40,7 @@ def gate(p, q, k, H, u):
 
 @helper
 def put(x, k, H, u, v):
-    """The units from u on of the k-th block of H numbers = v."""
+    """Write v to the units from u on of the k-th block of H numbers of x, not beyond its end."""
     store_partial(x, k * H + u, (k + 1) * H, v)
 
 

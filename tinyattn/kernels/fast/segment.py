@@ -144,7 +144,10 @@ def reduce(values, ids, n, kind):
 
 
 def reduce_backward(g, y, residuals, values, kind):
-    """Return the gradient of `reduce` with respect to values."""
+    """Return the gradient of `reduce` with respect to values, for the gradient g of its result y.
+
+    `residuals` is the second result of `reduce`, and values and kind are its arguments.
+    """
     dx = empty_pooled(values.shape, values.dtype)
     (order, starts), C = residuals, math.prod(values.shape[1:])
     where = order, starts, C
@@ -170,7 +173,10 @@ def longest_segment(starts, start, stop):
 
 @helper
 def prefetch_segment(x, order, starts, C, s, stop):
-    """Prefetch the rows of segment s while a different segment is processed."""
+    """Prefetch the first rows of x in segment s < stop while a different segment is processed.
+
+    Rows have C numbers. `order` sorts them by segment, and segment s begins at starts[s].
+    """
     if s < stop:
         for place in range(starts[s], min(starts[s + 1], starts[s] + MAX_PREFETCHED_ROWS)):
             for c in range(0, C, LINE // x.itemsize):

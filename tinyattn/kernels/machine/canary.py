@@ -125,7 +125,9 @@ def remembered(key, places):
 
 
 def remember(key, problem, places):
-    """Write the outcome to the first file that can be written, or report that there is none."""
+    """Write the problem found ("" for none) under `key` to the first of `places` that can be
+    written, or report that there is none.
+    """
     errors = []
     for place in places:
         unfinished = place.with_suffix(f".{os.getpid()}")
