@@ -19,7 +19,7 @@ def moons(n=400, noise=0.1, rng=None):
     Raises:
         ValueError: n is below 2, or noise is negative
     """
-    _check("moons", n, noise, at_least=2)
+    _check_sample("moons", n, noise, at_least=2)
     rng = generator(rng)
     y = np.arange(n) % 2
     angle = rng.uniform(0, np.pi, n)
@@ -46,7 +46,7 @@ def spirals(n=400, classes=3, noise=0.15, rng=None):
     Raises:
         ValueError: n is below `classes`, or noise is negative
     """
-    _check("spirals", n, noise, at_least=classes)
+    _check_sample("spirals", n, noise, at_least=classes)
     rng = generator(rng)
     y = np.arange(n) % classes
     radius = rng.uniform(0.05, 1, n)
@@ -69,14 +69,14 @@ def sine(n=200, noise=0.1, rng=None):
     Raises:
         ValueError: n is below 1, or noise is negative
     """
-    _check("sine", n, noise, at_least=1)
+    _check_sample("sine", n, noise, at_least=1)
     rng = generator(rng)
     x = np.sort(rng.uniform(-np.pi, np.pi, (n, 1)), axis=0)
     y = np.sin(x) + noise * rng.standard_normal((n, 1))
     return x.astype(np.float32), y.astype(np.float32)
 
 
-def _check(name, n, noise, at_least):
+def _check_sample(name, n, noise, at_least):
     if n < at_least:
         raise ValueError(f"{name}: expected n >= {at_least}, got n={n}")
     if noise < 0:

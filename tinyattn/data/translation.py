@@ -54,7 +54,7 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
     Raises:
         ValueError: the language or a kind is unknown, or n is out of range
     """
-    _check(language)
+    _check_language(language)
     makers = {"date": _date, "number": _number, "time": _time}
     unknown = [kind for kind in kinds if kind not in makers]
     if unknown or not kinds:
@@ -86,7 +86,7 @@ def software(language="de"):
     Raises:
         ValueError: the language is unknown
     """
-    _check(language)
+    _check_language(language)
     lines = _lines(language, "software")
     return list(zip(lines[: len(lines) // 2], lines[len(lines) // 2 :], strict=True))
 
@@ -104,7 +104,7 @@ def tokenizer(language="de"):
     Raises:
         ValueError: the language is unknown
     """
-    _check(language)
+    _check_language(language)
     stems = {*STEMS[language], *(_lines(language, "cardinals")[i] for i in [*range(13), *TENS])}
     marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     cutter = WordPiece([*marks, *stems, *(f"##{stem}" for stem in stems)], lower=False)
@@ -226,7 +226,7 @@ def _time(language, rng):
 # ---------------------------------------------------------------- the file
 
 
-def _check(language):
+def _check_language(language):
     if language not in STEMS:
         raise ValueError(f"translation: language must be {' or '.join(STEMS)}, got {language!r}")
 
