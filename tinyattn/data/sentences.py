@@ -99,7 +99,7 @@ def nested(n, depth, before=2, rng=None):
     Every subject is singular or plural independently of the others. The verbs of the clauses are in
     the past tense, which is the same in singular and plural. The hidden verb is 4 · depth + 1 words
     after the first subject. Only this subject determines whether it is singular or plural, so
-    counting plurals does not help. Each sentence begins with up to `before` fillers, followed by
+    counting plurals is not enough. Each sentence begins with up to `before` fillers, followed by
     `the` and the first subject. All sentences are padded to the length before + 4 · depth + 3. With
     depth 0, a sentence has the form "the dog <verb>".
 
