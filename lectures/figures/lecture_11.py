@@ -32,7 +32,7 @@ def gravnet():
 
 def _project(d, x):
     source = d.matrix(x, 112, 6, 8, 12, "state", "$X$")
-    d.sizes(x + 62, 112, "N", "d", anchor="start")
+    d.sizes(x + 62, 112, "N", "F", anchor="start")
     s = d.box("linear", x - 62, 232, 96, 50, "$W_s$", size=22)
     h = d.box("linear", x + 62, 232, 96, 50, "$W_h$", size=22)
     for box in (s, h):
@@ -67,7 +67,7 @@ def _neighbours(d, x):
     d.text(x - 96, 356, "$s_2$", part="axes")
     d.note(x, 452, "in the learned space,", part="words")
     d.note(x, 474, "not in the detector", part="words")
-    d.text(x, 512, "$k$ nearest hits, including $i$", part="words", size=18)
+    d.text(x, 512, "$K$ nearest hits, including $i$", part="words", size=18)
 
 
 def _gather(d, x):
@@ -95,6 +95,6 @@ def _join(d, x):
     d.arrow(two.s, (two.x, 318), plus.e, thing="state")
     y = d.matrix(x, 404, 6, 8, 12, "state", "$Y$")
     d.arrow(plus.s, y.n, thing="state")
-    d.sizes(x + 62, 404, "N", "d'", anchor="start")
+    d.sizes(x + 62, 404, "N", "F'", anchor="start")
     d.text(x, 472, r"$y_i = x_i W_1$", 20)
     d.text(x, 508, r"$+\ [\mathrm{mean}\,\Vert\,\mathrm{max}]\, W_2 + b$", 20)
