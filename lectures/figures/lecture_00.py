@@ -122,6 +122,7 @@ def backward_graph():
     d.text(576, 526, r"$y = (a\,b + c)\,d$", 28, part="formula")
     with d.step(2), d.part("formula"):
         d.text(2, 526, r"$\bar v$: derivative of $y$ with respect to $v$", 20, anchor="start")
+        d.text(1150, 526, r"$p = a\,b$ and $s = p + c$", 20, anchor="end")
     return d
 
 

@@ -458,7 +458,7 @@ def _report(function, title, outputs, analytic, numeric, size):
         out, inp = at(*places[i]), at(name, np.unravel_index(j, x.shape))
         lines.append(
             f"  input {name}, shape {x.shape}: {wrong.sum()} of {a.size} derivatives are wrong, "
-            f"most d {out} / d {inp}: analytic {number(a[i, j])}, numeric {number(n[i, j])}"
+            f"the worst is d {out} / d {inp}: analytic {number(a[i, j])}, numeric {number(n[i, j])}"
         )
         others = {m: v for m, v in (function.values | function.others).items() if m != name}
         jacobians = {m: v for m, v in zip(function.values, numeric, strict=True) if m != name}
