@@ -224,7 +224,7 @@ def _candidate(d, plus):
         d.arrow(reset.e, hide.w)
         d.arrow(hide.e, new.w, thing="state")
         d.text(456, 306, "$r_t$", 22)
-        _equation(d, 250, 2, "propose", r"$n_t = \tanh([r_t \odot h_{t-1}, x_t]\,W)$")
+        _equation(d, 250, 2, "propose", r"$n_t = \tanh([r_t \odot h_{t-1}, x_t]\,W + b)$")
     with d.step(3), d.part("fill"):
         rest = d.box("activation", 410, 200, 96, 40, r"$1 - z_t$")
         fill = d.op(590, 200, "*", "times", 32)

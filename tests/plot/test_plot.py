@@ -161,6 +161,7 @@ def test_long_names_of_bars_are_turned():
     short = plot.bars({"a": 1, "b": -2}).ax
     assert {t.get_rotation() for t in short.get_xticklabels()} == {0}
     assert texts(short) == ["1.00", "−2.00"]
+    assert texts(plot.bars({"a": 3049}, digits=0).ax) == ["3,049"]
     long = plot.bars({f"a long name {i}": i for i in range(9)}).ax
     long.figure.draw_without_rendering()
     assert {t.get_rotation() for t in long.get_xticklabels()} == {30}

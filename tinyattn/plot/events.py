@@ -139,7 +139,7 @@ def table(values, rows, columns, *, title=None, digits=2, size=(11, 4.4), shade=
             if isinstance(value, str):
                 text = value
             else:
-                text = "" if np.isnan(value) else f"{value:z.{digits}f}".replace("-", "−")
+                text = "" if np.isnan(value) else f"{value:z,.{digits}f}".replace("-", "−")
             ax.text(j, i, text, ha="center", va="center", fontsize=15, color=INK)
         ax.set_xticks(range(len(columns)), columns, fontsize=14)
         ax.set_yticks(range(len(rows)), rows, fontsize=14)

@@ -194,7 +194,7 @@ def bars(
         if numbers:
             ax.bar_label(
                 shown,
-                [f"{m:z.{digits}f}".replace("-", "−") for m in mean],
+                [f"{m:z,.{digits}f}".replace("-", "−") for m in mean],
                 padding=4,
                 fontsize=13,
                 # other lines are drawn behind the text
