@@ -86,8 +86,8 @@ def fit(
         TypeError: the loss is not a function of (model, x, y) that returns a Tensor with a single
             number, or another argument is of the wrong type, such as a class
     """
-    check_range("fit", 1, epochs=epochs, patience=patience, whole=True)
-    check_range("fit", above=0, clip=clip)
+    check_range("fit", 1, epochs=epochs, patience=patience, optional=("patience",), whole=True)
+    check_range("fit", above=0, clip=clip, optional=("clip",))
     _check_kinds(model, optimizer, schedule, metric)
     _check_pair(train, valid)
     _belongs(model, optimizer, schedule)
@@ -160,7 +160,7 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
     """
     check_range("fit_steps", 1, steps=steps, whole=True)
     check_range("fit_steps", 0, below=math.inf, lr=lr, warmup=warmup)
-    check_range("fit_steps", above=0, clip=clip)
+    check_range("fit_steps", above=0, clip=clip, optional=("clip",))
     _mode(model, "train")
     optimizer, history = AdamW(model.parameters(), lr=lr, weight_decay=weight_decay), History()
     with check.watch(model, optimizer):

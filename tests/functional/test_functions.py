@@ -446,9 +446,17 @@ SIGNAL = np.ones((1, 1, 5))
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: F.max_pool1d(SIGNAL, 0), "dilation >= 1"),
-        (lambda: F.max_pool1d(SIGNAL, 2, 0), "dilation >= 1"),
+        (lambda: F.max_pool1d(SIGNAL, 0), "kernel_size >= 1, got kernel_size=0"),
+        (lambda: F.max_pool1d(SIGNAL, 2, 0), "stride >= 1, got stride=0"),
         (lambda: F.max_pool1d(SIGNAL, 2, dilation=0), "dilation >= 1"),
+        (lambda: F.max_pool1d(SIGNAL, None), "kernel_size must be a whole number, got None"),
+        (lambda: F.conv1d(SIGNAL, ta.tensor(SIGNAL), stride=None), "stride must be .*, got None"),
+        (lambda: F.neighbour_table((), 3), "lengths must be a tuple"),
+        (lambda: F.pad(SIGNAL, None), "pad must be whole numbers .* got None"),
+        (lambda: F.binary_cross_entropy(np.r_[np.nan], np.r_[1.0]), "got nan. Look for NaN"),
+        (lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[np.nan]), "target <= 1, got nan$"),
+        (lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[1.0], np.r_[np.nan]), "0, got nan$"),
+        (lambda: F.layer_norm(SIGNAL, ()), "must name at least one axis"),
         (lambda: F.avg_pool1d(SIGNAL, 2, padding=-1), "expected padding >= 0"),
         (lambda: F.conv1d(SIGNAL, ta.tensor(SIGNAL), padding=-1), "expected padding >= 0"),
         (

@@ -447,7 +447,7 @@ def test_flatten_refuses_axes_that_x_does_not_have(layer, shape):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: nn.Embedding(3, 4, padding_idx=3), "-3 <= padding_idx < 3, .*got padding_idx=3"),
+        (lambda: nn.Embedding(3, 4, padding_idx=3), "-3 <= padding_idx < 3, got padding_idx=3"),
         (
             lambda: nn.GroupedQueryAttention(8, 2)(np.ones((5, 8), np.float32)),
             r"x must be \[B, T, 8\], got shape \(5, 8\)",

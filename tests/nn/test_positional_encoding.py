@@ -168,7 +168,7 @@ def test_swiglu_is_pytorch_by_hand():
 
 
 def test_wrong_numbers_of_heads():
-    with pytest.raises(ValueError, match="num_heads=3 must divide d_model=8"):
+    with pytest.raises(ValueError, match="d_model=8 cannot be divided among num_heads=3 heads"):
         nn.GroupedQueryAttention(8, 3, 1)
     with pytest.raises(ValueError, match="num_kv_heads=3 must divide num_heads=4"):
         nn.GroupedQueryAttention(8, 4, 3)

@@ -162,12 +162,15 @@ def test_the_arguments_of_these_tests_are_right(cls):
 @pytest.mark.parametrize(("cls", "name"), CASES, ids=lambda x: getattr(x, "__name__", x))
 def test_sizes_that_are_none_are_refused_with_a_sentence(cls, name):
     usual = arguments(cls).get(name, 4)
-    for wrong in (-1, 0, 1.5, 2.0, "4", np.nan, True):
+    default = inspect.signature(cls).parameters[name].default
+    optional = default is None or name == "num_kv_heads"
+    for wrong in (-1, 0, 1.5, 2.0, "4", np.nan, True, *[None] * (not optional)):
         if wrong == 0 and wrong is not False and name in MAY_BE_ZERO:
             continue
         value = _in_place(usual, wrong)
         said = _said_about(cls, name, value)
-        assert "must be a whole number of at least" in said and repr(wrong) in said, (
+        words = "whole numbers" if isinstance(value, tuple | list) else "a whole number"
+        assert f"must be {words} of at least" in said and repr(wrong) in said, (
             f"{cls.__name__}({name}={wrong!r}) gave: {said}. Begin __init__ with "
             f"check_sizes(self, {name}={name}, ...); if {name} is no size, add it to OTHERS here"
         )
@@ -198,3 +201,56 @@ def test_numpy_integers_are_sizes():
     assert nn.Linear(np.int64(3), np.int32(2))(np.ones((1, 3), np.float32)).shape == (1, 2)
     assert nn.LayerNorm(np.int64(3)).normalized_shape == (3,)
     assert CaptionerCells(1, np.int64(4), np.int64(2), np.int64(4)).size == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.MultiheadAttention(7, 2), "MultiheadAttention: embed_dim=7 .* num_heads=2"),
+        (lambda: nn.TransformerDecoderLayer(8, 3), "DecoderLayer: d_model=8 .* nhead=3 heads"),
+        (lambda: nn.Transformer(8, 3), "^Transformer: d_model=8 .* a multiple of nhead as d_model"),
+        (lambda: nn.PMA(7, 2), "PMA: d=7 cannot be divided among heads=2"),
+        (lambda: models.GPT(10, 8, 3, 1, 4), "GPT: d_model=8 .* num_heads=3"),
+        (lambda: models.Llama(10, 8, 3, 3, 1, 4), "Llama: d_model=8 .* num_heads=3"),
+        (lambda: nn.Transformer(8, 2, dropout=2), "0 <= dropout <= 1, got dropout=2"),
+        (lambda: models.BERT(9, 8, 2, 1, dropout=-1), "BERT: expected 0 <= dropout <= 1"),
+        (lambda: nn.Conv2d(1, 1, (3, 3, 3)), "kernel_size must be a number, or 2 for the axes"),
+    ],
+)
+def test_errors_speak_of_the_arguments_that_were_written(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Dropout(None), "Dropout: p must be a number, got None$"),
+        (lambda: nn.BatchNorm1d(2, eps=None), "eps must be a number, got None$"),
+        (lambda: nn.MLP([2, 3, 1], activation=nn.ReLU()), "MLP: activation must be the class of a"),
+        (lambda: nn.MLP(None), "sizes must be a list, such as .*, got None"),
+        (lambda: nn.ModuleList(nn.ReLU()), r"got ReLU\. Write nn\.ModuleList\(\[a, b\]\)"),
+        (lambda: nn.TransformerEncoder(3, 2), "encoder_layer must be a layer, got 3"),
+        (lambda: nn.MSELoss("sum"), r"^MSELoss\(\) takes 1 positional argument but 2 were given"),
+    ],
+)
+def test_wrong_kinds_are_named(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+def test_attention_names_the_shapes_that_were_passed():
+    layer, x = nn.MultiheadAttention(8, 2), np.zeros((2, 3, 8), np.float32)
+    for k, v in ((x, x[:, :2]), (np.concatenate([x, x]), np.concatenate([x, x]))):
+        with pytest.raises(ValueError, match=r"the same number S of tokens.*got q \(2, 3, 8\), k"):
+            layer(x, k, v)
+
+
+def test_positions_are_whole_numbers_one_for_each_token():
+    x = np.zeros((2, 3, 8), np.float32)
+    for layer in (nn.PositionalEncoding(8, 5), nn.RotaryEmbedding(8)):
+        for wrong in ([0, 1], [0, 1, 0.5], "a"):
+            with pytest.raises(
+                ValueError, match=r"positions must be whole numbers \[3\] or \[B, 3"
+            ):
+                layer(x, positions=wrong)

@@ -13,9 +13,10 @@ from tinyattn.data.tokenizers.simple import padded
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.models.decoding import beam_search
 from tinyattn.models.generation import eval_mode
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 
 
 class Seq2Seq(nn.Module):
@@ -53,15 +54,16 @@ class Seq2Seq(nn.Module):
         pad=0,
         rng=None,
     ):
+        check_heads(self, d_model=d_model, num_heads=num_heads)
         check_sizes(
             self,
             vocab_size=vocab_size,
-            d_model=d_model,
-            num_heads=num_heads,
             num_layers=num_layers,
             dim_feedforward=dim_feedforward,
             max_len=max_len,
+            optional=("dim_feedforward",),
         )
+        check_range(type(self).__name__, 0, 1, dropout=dropout)
         rng = None if rng is None else generator(rng)
         self.pad, self.scale = pad, math.sqrt(d_model)
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
