@@ -158,10 +158,13 @@ def test_generated_sets_are_seeded_float32(make):
     np.testing.assert_array_equal(x, again[0])
     np.testing.assert_array_equal(y, again[1])
     assert not np.array_equal(x, make(n=31, rng=6)[0])
-    with pytest.raises(ValueError, match="expected noise >= 0, got noise=-1"):
+    with pytest.raises(ValueError, match="expected 0 <= noise < inf, got noise=-1"):
         make(noise=-1)
-    with pytest.raises(ValueError, match="expected n >="):
+    with pytest.raises(ValueError, match="expected [123] <= n, got n=0"):
         make(n=0)
+    for name, wrong in (("n", None), ("n", 10.0), ("n", "10"), ("noise", None)):
+        with pytest.raises(TypeError, match=f"{name} must be a .*number, got {wrong!r}"):
+            make(**{name: wrong})
 
 
 def test_moons_without_noise_are_half_circles():

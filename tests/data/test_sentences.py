@@ -66,10 +66,17 @@ def test_no_sentences():
 
 
 @pytest.mark.parametrize(
-    "call", [lambda: agreement(2, 0), lambda: agreement(2, 1.5), lambda: nested(1, -1)]
+    ("call", "message"),
+    [
+        (lambda: agreement(2, 0), "distance must be whole numbers >= 1, got 0"),
+        (lambda: agreement(2, 1.5), "distance must be whole numbers >= 1, got 1.5"),
+        (lambda: agreement(2, None), "distance must be whole numbers >= 1, got None"),
+        (lambda: agreement(-1, 2), "agreement: expected 0 <= n, got n=-1"),
+        (lambda: nested(1, -1), "nested: expected 0 <= depth, got depth=-1"),
+    ],
 )
-def test_bad_input_is_explained(call):
-    with pytest.raises(ValueError, match="expected n >= 0"):
+def test_bad_input_is_explained(call, message):
+    with pytest.raises(ValueError, match=message):
         call()
 
 

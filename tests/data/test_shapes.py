@@ -87,9 +87,11 @@ def test_none_and_few():
     [
         ({"kinds": ("ball", "cube")}, "kinds must be from ball, ring, chair, lamp, mug"),
         ({"kinds": ()}, "kinds must be from"),
-        ({"N": 1}, "N >= 2 points"),
-        ({"noise": -1}, "noise must be >= 0"),
-        ({"uneven": np.inf}, "uneven must be finite"),
+        ({"kinds": "ball"}, "as a tuple of at least one, got 'ball'"),
+        ({"noise": np.inf}, "got noise=inf"),
+        ({"N": 1}, "expected 2 <= N, got N=1"),
+        ({"noise": -1}, "expected 0 <= noise < inf, got noise=-1"),
+        ({"uneven": np.inf}, "< uneven < inf, got uneven=inf"),
     ],
 )
 def test_wrong_input(options, says):

@@ -119,14 +119,12 @@ def test_select():
 
 
 def test_what_cannot_be():
-    with pytest.raises(
-        ValueError, match=r"objects\[0\] <= objects\[1\], got n=2, objects=\(3, 1\)"
-    ):
+    with pytest.raises(ValueError, match=r"objects\[0\] <= objects\[1\], got objects=\(3, 1\)"):
         data.showers(2, objects=(3, 1))
-    for noise in (-0.1, 2, np.nan, np.inf):
+    for noise in (-0.1, 2, np.nan, np.inf, None):
         with pytest.raises(ValueError, match=f"in GeV, .* 0 <= noise <= 1, got noise={noise}"):
             data.showers(2, noise=noise)
-    with pytest.raises(ValueError, match="planes from 0 to 3, got spread=8.0, planes=4"):
+    with pytest.raises(ValueError, match="0 <= planes <= 3, got planes=4"):
         data.showers(2, planes=4)
     with pytest.raises(ValueError, match=r"0 < spread <= 16 cm"):
         data.showers(2, spread=0)
@@ -151,7 +149,7 @@ def test_a_denser_detector_has_more_and_smaller_cells():
     usual, dense = irregular_cells(rng=0), irregular_cells(rng=0, density=3)
     assert len(dense) == 3 * len(usual)
     assert 0.5 < np.mean(dense[:, 3]) / np.mean(usual[:, 3]) * np.sqrt(3) < 1.5
-    for density in (0, -1, 0.05, np.nan, np.inf):
+    for density in (0, -1, 0.05, np.nan, np.inf, None):
         with pytest.raises(ValueError, match=r"density >= 0\.06"):
             irregular_cells(rng=0, density=density)
 

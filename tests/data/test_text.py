@@ -88,7 +88,7 @@ def test_delayed_bit():
 
 
 def test_the_memory_tasks_say_what_is_wrong():
-    with pytest.raises(ValueError, match="first_bit: expected n >= 0 and length >= 1"):
+    with pytest.raises(ValueError, match="first_bit: expected 1 <= length, got length=0"):
         recall.first_bit(3, 0)
-    with pytest.raises(ValueError, match="length >= 4, got n=3, length=2"):
+    with pytest.raises(ValueError, match="expected 4 <= length, got length=2"):
         recall.delayed_bit(3, 2)

@@ -93,9 +93,13 @@ def test_wrong_requests_are_explained():
     with pytest.raises(ValueError, match="language must be"):
         software("en")
     with pytest.raises(
-        ValueError, match="kinds must be from date, number and time, got \\['hour'\\]"
+        ValueError, match=r"kinds must be from date, number and time, got \('hour',\)"
     ):
         phrases(3, kinds=("hour",))
+    with pytest.raises(ValueError, match="got 'date'. Pass a tuple"):
+        phrases(3, kinds="date")
+    with pytest.raises(TypeError, match=r"a list .* got dict. Write list\(pairs.items"):
+        from_pairs({"a": "b"})
     with pytest.raises(ValueError, match="0 <= n <= 5000 for the kinds \\['number'\\], got n=9000"):
         phrases(9000, kinds=("number",))
 
