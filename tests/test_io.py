@@ -515,3 +515,23 @@ def test_checkpoints_take_the_model_before_the_optimizer(tmp_path):
         for f in (io.save_checkpoint, io.load_checkpoint):
             with pytest.raises(TypeError, match=r"Write io.\w+\(path, model, optimizer\)"):
                 f(tmp_path / "c", a, b)
+
+
+def test_wrong_kinds_are_explained(tmp_path):
+    model = nn.Linear(2, 2)
+    optimizer = optim.SGD(model.parameters())
+    path = tmp_path / "a.safetensors"
+    with pytest.raises(TypeError, match=r"got \w+ and Linear\. Write save\(path, model.state_dict"):
+        ta.save(path, model)
+    with pytest.raises(TypeError, match="expected a dictionary of arrays, got an optimizer"):
+        ta.save(path, optimizer)
+    with pytest.raises(TypeError, match="metadata must be a dictionary"):
+        ta.save(path, {"a": np.ones(2)}, metadata="abc")
+    with pytest.raises(IsADirectoryError, match="load: .* is a folder"):
+        ta.load(tmp_path)
+    for options, message in (
+        ({"rng": 3}, "rng must be a .* got int"),
+        ({"step": "a"}, "step must"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            ta.io.save_checkpoint(path, model, optimizer, **options)

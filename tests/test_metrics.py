@@ -84,5 +84,15 @@ def test_wrong_numbers():
         with pytest.raises(ValueError, match="0 < efficiency <= 1"):
             metrics.background_rejection(labels, labels, efficiency)
     for passed, total in ((-1, 5), (6, 5), (0, 0)):
-        with pytest.raises(ValueError, match="0 <= passed <= total"):
+        message = "0 <= passed <= total" if total else "0 < total < inf, got total=0"
+        with pytest.raises(ValueError, match=message):
             metrics.rejection(passed, total)
+
+
+def test_wrong_kinds_name_the_function_that_was_called():
+    with pytest.raises(ValueError, match="^roc_auc: scores and labels must both be"):
+        metrics.roc_auc(None, [0, 1])
+    with pytest.raises(TypeError, match="^roc_auc: scores must be real numbers, got <U1"):
+        metrics.roc_auc(["a", "b"], [0, 1])
+    with pytest.raises(TypeError, match="efficiency must be a number, got None$"):
+        metrics.background_rejection([0, 1], [0, 1], None)

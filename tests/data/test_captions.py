@@ -103,7 +103,7 @@ def test_scenes_explain_wrong_input():
     for which in ([[3, 0]], [[-1, 0]], [[0, -2]]):
         with pytest.raises(ValueError, match="indices from 0 to 2, or -1 for .* in row 0"):
             scenes(pictures, which)
-    with pytest.raises(ValueError, match=r"which must be \[N, 2\].*got \(2,\)"):
+    with pytest.raises(ValueError, match=r"which must be whole numbers \[N, 2\].*got int64 \(2,\)"):
         scenes(pictures, [0, 1])
     with pytest.raises(ValueError, match=r"pictures must be \[M, 24, 24, 3\]"):
         scenes(np.ones((3, 8, 8)), [[0, 1]])

@@ -333,7 +333,7 @@ def test_condense_nothing():
 
 @pytest.mark.parametrize("t_d", [-0.5, float("nan")])
 def test_condense_says_that_a_distance_is_not_negative(t_d):
-    with pytest.raises(ValueError, match="expected t_d"):
+    with pytest.raises(ValueError, match="expected 0 <= t_d"):
         condense(np.ones(2), np.zeros((2, 2)), 0.1, t_d)
 
 
@@ -426,7 +426,7 @@ def test_wrong_input():
         condensation_loss(beta, x, truth, np.ones(2))
     with pytest.raises(ValueError, match="at least one point"):
         condensation_loss(beta[:0], x[:0], truth[:0])
-    with pytest.raises(ValueError, match="q_min >= 0, got q_min=-1"):
+    with pytest.raises(ValueError, match="0 <= q_min < inf, got q_min=-1"):
         condensation_loss(beta, x, truth, q_min=-1)
     with pytest.raises(ValueError, match="condense: expected beta"):
         condense(beta, x[:2])

@@ -415,7 +415,7 @@ def test_what_is_no_graph_and_no_array_is_refused_by_name():
     for name, layer in layers.items():
         with pytest.raises(TypeError, match=f"{name}: expected a Graph, got ndarray"):
             layer(x, g.adjacency())
-        with pytest.raises(TypeError, match=f"{name}: .*got NoneType; does the graph have"):
+        with pytest.raises(TypeError, match=f"{name}: .*got NoneType. Does the graph have"):
             layer(g.x, g)
         with pytest.raises(TypeError, match=f"{name}: expected x as an array or Tensor, got list"):
             layer(x.tolist(), g)
@@ -455,9 +455,24 @@ def test_numbers_that_cannot_be_meant_are_refused():
     g, x, layer = Graph([0], [1], 2), rng.normal(size=(2, 2)), graph.GCNConv(2, 3, False, rng=0)
     with pytest.raises(ValueError, match="edge_weight >= 0, .* to node 1 add up to -1"):
         layer(x, g, np.array([-1.0]))
-    with pytest.raises(ValueError, match="a weight for each of the 1 edges, got list"):
+    with pytest.raises(ValueError, match="for each of the 1 edges, got list. Write np.array"):
         layer(x, g, [1.0])
     for name in (*REDUCE, "softmax"):
         with pytest.raises(TypeError, match=f"segment_{name}: values must be numbers, got bool"):
             getattr(graph, f"segment_{name}")(np.array([True]), np.array([0]), 1)
     assert graph.segment_min(np.array([2, 1]), np.array([0, 0]), 1).numpy().dtype.kind == "i"
+
+
+def test_wrong_kinds_and_features_are_explained():
+    g = Graph([0], [1], 2, x=np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="x must have the same features in all graphs, got rows"):
+        graph.batch([g, Graph([0], [1], 2, x=np.zeros((2, 4)))])
+    with pytest.raises(TypeError, match="expected a list of graphs, got NoneType"):
+        graph.batch(None)
+    with pytest.raises(TypeError, match="message must be a function"):
+        graph.propagate(g.x, g, 3)
+    with pytest.raises(ValueError, match="DynamicEdgeConv: places is NaN or infinite in point 1"):
+        layer = graph.DynamicEdgeConv(nn.Linear(6, 2), 1)
+        layer(g.x, places=np.array([[0.0], [np.nan]]))
+    with pytest.raises(AttributeError, match="foo cannot be set.*in a variable of your own"):
+        g.foo = 3

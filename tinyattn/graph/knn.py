@@ -117,9 +117,9 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     Source: slide K43.
     """
     x, offsets, order = _clouds("radius_graph", to_array(x), batch)
-    r = np.asarray(to_array(r))
+    given, r = r, np.asarray(to_array(r))
     if r.ndim or r.dtype.kind not in "fiu" or not r >= 0:
-        raise ValueError(f"radius_graph: r must be one number >= 0 (a radius), got r={r}")
+        raise ValueError(f"radius_graph: r must be one number >= 0 (a radius), got r={given!r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
     src, dst = ops.radius(x, offsets, r2, impl=impl)
     if not loop:
@@ -211,13 +211,14 @@ def group_by_k(name, N, k, batch, strict=False):
     return [(np.flatnonzero(number[cloud] == n), int(n)) for n in np.unique(number)]
 
 
-def check_points(name, x, features=None):
+def check_points(name, x, features=None, what="x"):
     """Return points x as a Tensor, after a check of their shape and values.
 
     Args:
         name       layer that is called, for the error message
         x          points [N, features], N ≥ 1
         features   number of features, or None for any
+        what       name of the argument, for the error message
 
     Raises:
         ValueError: x has a different shape or no points, or contains NaN or infinity
@@ -226,17 +227,17 @@ def check_points(name, x, features=None):
     values = x.data
     if values.ndim != 2 or (features is not None and values.shape[1] != features):
         wanted = "F" if features is None else features
-        raise ValueError(f"{name}: x must be points [N, {wanted}], got shape {values.shape}")
+        raise ValueError(f"{name}: {what} must be points [N, {wanted}], got shape {values.shape}")
     if len(values) == 0:
         raise ValueError(
-            f"{name}: x has no points (shape {values.shape}). Leave out events without points"
+            f"{name}: {what} has no points (shape {values.shape}). Leave out events without points"
         )
     good = np.isfinite(values).all(axis=1)
     if not good.all():
         bad = np.flatnonzero(~good)
         more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise ValueError(
-            f"{name}: x is NaN or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
+            f"{name}: {what} is NaN or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
             f"{len(x)}. Remove these points, or look for weights that are too large or NaN in an "
             "earlier layer"
         )

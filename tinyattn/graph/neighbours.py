@@ -134,9 +134,11 @@ def index_table(name, index, n):
     """
     index = np.asarray(to_array(index))
     if index.dtype.kind not in "iu":
+        how = (
+            ". Write index.astype(int) if that is what you want" if index.dtype.kind == "f" else ""
+        )
         raise ValueError(
-            f"{name}: the index must hold whole numbers (rows), got {index.dtype}. Write "
-            "index.astype(int) if that is what you want"
+            f"{name}: the index must hold whole numbers (rows), got {index.dtype}{how}"
         )
     index = np.array(index, np.int64, order="C")  # a copy is not affected by later changes
     if index.ndim != 2 or index.shape[1] < 1:

@@ -235,5 +235,6 @@ def _check(name, values, ids, n):
     if not isinstance(n, int | np.integer) or n < 0:
         raise ValueError(f"{name}: num_segments must be a whole number >= 0, got {n!r}")
     if ids.size and not 0 <= ids.min() <= ids.max() < n:
-        raise ValueError(f"{name}: expected ids from 0 to {n - 1}, got {ids.min()} to {ids.max()}")
+        expected = f"from 0 to {n - 1}" if n else "none, because num_segments=0"
+        raise ValueError(f"{name}: expected ids {expected}, got {ids.min()} to {ids.max()}")
     return values, ids.astype(np.intp, copy=False), int(n)
