@@ -101,6 +101,8 @@ def test_draws_take_any_shape_and_repeat_with_the_seed():
         ([0.0, 1.0], {"top_k": 0}, "top_k must be a whole number"),
         ([0.0, 1.0], {"top_k": 0.5}, "top_k must be a whole number"),
         ([0.0, 1.0], {"top_p": 0.0}, "0 < top_p <= 1"),
+        ([0.0, 1.0], {"top_p": "a"}, "0 < top_p <= 1 .* got top_p='a'"),
+        ([0.0, 1.0], {"temperature": None}, "temperature must be finite .* got temperature=None"),
         ([0.0, 1.0], {"top_p": 5}, "0 < top_p <= 1"),
         ([0.0, np.nan], {}, "largest logit of each row must be finite"),
         ([-np.inf, -np.inf], {"temperature": 0}, "largest logit of each row must be finite"),
@@ -258,5 +260,5 @@ def test_a_wrong_step_is_explained(wrong, error, text):
 def test_wrong_starts_and_sizes():
     with pytest.raises(ValueError, match="start must be a token or an integer array"):
         greedy(step, None, 0.5)
-    with pytest.raises(ValueError, match="beams >= 1 and max_len >= 1"):
+    with pytest.raises(ValueError, match="expected 1 <= beams, got beams=0"):
         beam_search(step, None, 0, beams=0)

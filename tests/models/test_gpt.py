@@ -226,6 +226,8 @@ def test_prompts_that_are_none(ids):
 
 
 def test_wrong_number_of_tokens():
+    with pytest.raises(TypeError, match=r"a prompt must be token ids \[T\], got None"):
+        gpt().generate(None, 2)
     with pytest.raises(ValueError, match="max_new_tokens >= 0"):
         gpt().generate(IDS, -1)
 

@@ -96,6 +96,8 @@ def test_what_has_no_rule_is_refused():
     for f, message in [
         (lambda: np.exp(z), r"np.exp has no derivative rule for a spectrum.*\.real"),
         (lambda: np.sum(z), "np.sum has no derivative rule for a spectrum"),
+        (lambda: np.add.reduce(z), "np.add.reduce has no derivative rule for a spectrum"),
+        (lambda: np.multiply(z, 2, where=True), "np.multiply with where= has no derivative rule"),
         (lambda: w * z, "must be the left operand"),
         (lambda: np.ones(5) * z, "must be the left operand"),
         (lambda: np.asarray(z), r"\.numpy\(\)"),

@@ -401,7 +401,7 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
     w = np.ones(len(found)) if weights is None else np.asarray(to_array(weights))
     if w.shape != found.shape:
         raise ValueError(
-            f"match: expected weights of shape {found.shape}, one for each point, got {w.shape}"
+            f"match: expected weights {found.shape}, one for each point, got {w.shape}"
         )
     check_range("match", threshold=threshold)
     w = _finite("match", "weights", w)

@@ -230,6 +230,8 @@ def _sentences(src, tokenizer, pad):
     if isinstance(src, list | tuple) and src and isinstance(src[0], str):
         return _read(src, tokenizer, pad), True, False
     if isinstance(src, list | tuple):
+        if not src:
+            raise ValueError("translate: src is empty. Pass at least one sentence")
         is_one = bool(src) and np.ndim(to_array(src[0])) == 0
         ids = padded([np.asarray(to_array(s)) for s in ([src] if is_one else src)], pad)[0]
     else:
@@ -247,6 +249,12 @@ def _read(texts, tokenizer, pad):
     """Return the ids [B, S] of texts."""
     if tokenizer is None:
         raise TypeError("translate: a text must be turned into token ids. Pass tokenizer=")
+    if not hasattr(tokenizer, "unknown") or not all(isinstance(text, str) for text in texts):
+        raise TypeError(
+            "translate: expected texts and a data.tokenizers.WordPiece, got "
+            f"{', '.join(sorted({type(text).__name__ for text in texts}))} and "
+            f"{type(tokenizer).__name__}"
+        )
     unknown = dict.fromkeys(word for text in texts for word in tokenizer.unknown(text))
     if unknown:
         raise ValueError(
