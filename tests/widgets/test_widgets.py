@@ -276,6 +276,12 @@ def test_a_notebook_gets_a_frame_and_a_still_picture(name):
         (lambda: widgets.spectral_radius(np.ones((2, 3))), "must be square"),
         (lambda: widgets.spectral_radius(np.zeros((2, 2))), "all eigenvalues of W are 0"),
         (lambda: widgets.positions(d=7), "an even d >= 2"),
+        (lambda: widgets.gravnet([-1.0]), "expected distances >= 0, got -1 among them"),
+        (
+            lambda: widgets.gravnet([1.0], sharpness=np.inf),
+            "< inf, got sharpness=inf",
+        ),
+        (lambda: widgets.attention([], "abc"), r"a list with an array \[H, T, S\] for each layer"),
         (lambda: widgets.neighbours(np.ones((3, 3))), r"must be \[N, 2\]"),
         (
             lambda: widgets.over_smoothing(FEATURES, SQUARE, CORNERS[:2]),
