@@ -30,6 +30,8 @@ class Hint(NamedTuple):
 
     def __str__(self):
         note = f" ({self.note})" if self.note else ""
+        if self.ours == "nothing":
+            return f"PyTorch's {self.theirs} has no counterpart here{note}"
         return f"PyTorch's {self.theirs} is {self.ours} here{note}"
 
 
