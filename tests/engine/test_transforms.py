@@ -301,6 +301,20 @@ def test_same_as_backward():
     np.testing.assert_allclose(x.grad, grad(quadratic)(X), **EXACT)
 
 
+def test_wrong_kinds_and_seeds_are_explained():
+    x = ta.tensor([1.0], requires_grad=True)
+    with pytest.raises(TypeError, match="y must be a Tensor, got float. Did you use .item"):
+        ta.gradients(3.0, x)
+    with pytest.raises(ValueError, match="either both a and b must be given"):
+        np.where(x > 0, x)
+    with pytest.raises(ValueError, match="seed: expected a whole number >= 0, got -1"):
+        ta.seed(-1)
+    with pytest.raises(ValueError, match="a whole number >= 0 as a seed, got rng=-1"):
+        ta.data.moons(10, rng=-1)
+    with pytest.raises(AttributeError, match="torch.cuda has no counterpart here"):
+        ta.cuda  # noqa: B018
+
+
 @pytest.mark.parametrize("argnum", [1, -2, [0], (0, 0), (0, -1), "x", 0.0])
 def test_argnum_that_names_no_argument_or_one_twice(argnum):
     with pytest.raises(ValueError, match="argnum"):
