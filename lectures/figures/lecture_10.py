@@ -34,7 +34,7 @@ def edge_conv():
             if j == 1:
                 d.note(own.x, y - 34, "the receiver")
                 d.note(564, y + 34, "the difference")
-        d.sizes(519, 500, "N", "K", "2 d")
+        d.sizes(519, 500, "N", "K", "2 F")
     with d.step(2), d.part("messages"):
         for j, y in enumerate(ys, 1):
             mlp = d.box("linear", 692, y, 84, 52, "MLP")
@@ -42,7 +42,7 @@ def edge_conv():
             m = d.matrix(820, y, 1, 4, 24, "value", f"$m_{{{j} \\to i}}$", size=18)
             d.arrow(mlp.e, m.w, thing="value")
         d.note(692, 530, "the same weights for each edge")
-        d.sizes(820, 500, "N", "K", "d'")
+        d.sizes(820, 500, "N", "K", "F'")
     with d.step(3), d.part("maximum"):
         pool = d.box("pool", 960, 260, 96, 110, "max")
         for y in (ys[0], ys[-1]):
@@ -52,7 +52,7 @@ def edge_conv():
         d.arrow((890, 260), pool.w, thing="value")
         y = d.matrix(1096, 260, 1, 4, 26, "state", "$y_i$", size=20)
         d.arrow(pool.e, y.w, thing="state")
-        d.sizes(1096, 500, "N", "d'")
+        d.sizes(1096, 500, "N", "F'")
     return d
 
 
@@ -141,7 +141,7 @@ def dgcnn():
         d.arrow(boxes[2].e, (760, y), thing="state", head=False)
         d.arrow((boxes[0].right + 33, low - 110), (760, low - 110), thing="state", head=False)
         d.arrow((760, y), (760, low - 110), (90, low - 110), (90, low), (130, low), thing="state")
-        d.box("linear", 190, low, 120, 60, "linear")
+        d.box("linear", 190, low, 120, 60, "dense $g$")
         d.note(190, low + 54, "three outputs, concatenated")
         pool = d.box("pool", 370, low, 96, 84, "max,", "mean")
         d.arrow((250, low), pool.w, thing="state")
@@ -150,7 +150,7 @@ def dgcnn():
         d.text(526, low, "$u$", BIG, VALUE)
         d.sizes(526, low + 40, "1", "128")
     with d.step(2), d.part("part of each point"):
-        pair = d.matrix(760, low, 1, 6, 28, "state", "features of point $i$", size=18)
+        pair = d.matrix(760, low, 1, 6, 28, "state", "$z_i$", size=20)
         d.arrow((760, low - 110), (760, low - 20), thing="state")
         u = d.matrix(900, low, 1, 4, 28, "value", "$u$", size=20)
         d.arrow((526, low - 24), (526, low - 70), (900, low - 70), (900, low - 20), thing="value")

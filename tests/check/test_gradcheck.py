@@ -381,20 +381,6 @@ def test_large_inputs_are_projected():
     assert "factor 2" in gradcheck(f, a, b).causes[0]
 
 
-def test_what_cannot_be_checked():
-    with pytest.raises(ValueError, match="no input is floating point"):
-        gradcheck(lambda x: x, np.arange(3))
-    with pytest.raises(ValueError, match="no floating-point result"):
-        gradcheck(lambda x: x > 0, X)
-    with pytest.raises(ValueError, match="a different result each time"):
-        gradcheck(lambda x: x * rng.normal(), X)
-    with pytest.raises(ValueError, match="is float32, too coarse"):
-        gradcheck(lambda x: x.astype(np.float32), X)
-    with np.errstate(invalid="ignore"):
-        report = gradcheck(lambda x: np.log(x), np.array([1.0, -2e-6]))
-    assert "not finite around this point" in report.causes[0]
-
-
 def test_report():
     report = gradcheck(np.tanh, X, order=2)
     assert report
@@ -451,13 +437,6 @@ def test_invariant():
     report = check.invariant(lambda x: x[:, 0], x)
     assert not report
     assert "6 of 6 numbers differ" in report.text or "numbers differ" in report.text
-
-
-def test_what_has_no_permutation():
-    with pytest.raises(ValueError, match="nothing to permute"):
-        check.invariant(np.sum, np.ones((1, 3)))
-    with pytest.raises(ValueError, match="out_axis="):
-        check.equivariant(lambda x: np.sum(x, axis=0), np.ones((4, 3)))
 
 
 def test_permutations_are_seeded():

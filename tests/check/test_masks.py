@@ -196,24 +196,3 @@ def test_batch_size_taken_for_the_number_of_nodes_is_found():
         return x + y * x[np.maximum(np.arange(6) - 1, 0)]
 
     assert "member 1 sees 0" in check.isolated(messages, x, batch).text
-
-
-# ---------------------------------------------------------------- how they are called
-
-
-def test_dropout_is_named():
-    with pytest.raises(ValueError, match="Switch dropout off with .eval"):
-        check.causal(nn.Dropout(0.5), X)
-
-
-def test_wrong_shapes_are_explained():
-    with pytest.raises(ValueError, match="axis 1 of the result must have length 6"):
-        check.causal(lambda x: x[:, 1:], X)
-    with pytest.raises(ValueError, match="at least 2 entries"):
-        check.isolated(lambda x: x, X[:1])
-    with pytest.raises(TypeError, match="Check one of them, for example lambda x: f"):
-        check.causal(lambda x: (x, x), X)
-    with pytest.raises(ValueError, match="two different tokens"):
-        check.causal(lambda x: x, np.ones((2, 3), int))
-    with pytest.raises(ValueError, match="T >= 2"):
-        check.padding(lambda x, keep: x, X[:, :1])

@@ -161,25 +161,5 @@ def test_frozen_parameters_are_counted_and_may_stay():
     assert report, report
     assert "4 frozen" in report.text
     model.requires_grad_(False)
-    with pytest.raises(ValueError, match="no parameters that require a gradient"):
+    with pytest.raises(ValueError, match="no parameters"):
         check.trains(model, (X, CLASSES))
-
-
-@pytest.mark.parametrize(
-    ("batch", "loss", "error", "message"),
-    [
-        (X, None, ValueError, r"expected batch = \(x, target\)"),
-        ((X, NUMBERS[:, 0]), None, ValueError, r"must have shape \(8, 3\), got \(8,\). Pass loss="),
-        (
-            (X, CLASSES[:5]),
-            None,
-            ValueError,
-            r"must have shape \(8,\) \(classes on the last",
-        ),
-        ((X, CLASSES), lambda m, x, y: m(x), TypeError, r"a single number, got shape \(8, 3\)"),
-        ((X, CLASSES), lambda m, x, y: 1.0, TypeError, "a single number, got float"),
-    ],
-)
-def test_what_cannot_be_checked_is_explained(batch, loss, error, message):
-    with pytest.raises(error, match=message):
-        check.trains(mlp(), batch, loss)

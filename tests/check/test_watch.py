@@ -450,12 +450,6 @@ def test_the_result_is_the_same():
         np.testing.assert_array_equal(a, b)
 
 
-def test_other_arguments_are_refused():
-    with pytest.raises(TypeError, match=r"Write check\.watch\(model, optimizer\)"):
-        with check.watch(optim.SGD([ta.tensor([1.0], requires_grad=True)]), linear()):
-            pass
-
-
 def test_a_rule_that_adds_into_its_gradient_is_named():
     """np.add.at writes into an array that is read-only, up to NumPy 2.4."""
 
@@ -471,7 +465,7 @@ def test_a_rule_that_adds_into_its_gradient_is_named():
     model = nn.Linear(3, 2, rng=0)
     optimizer = optim.SGD(model.parameters(), lr=0.01)
     x = np.ones((4, 3), np.float32)
-    with pytest.raises(ValueError, match="square: its rule writes into one of its arguments"):
+    with pytest.raises(ValueError, match="square: .*writes"):
         with check.watch(model, optimizer):
             np.sum(2 * square(model(x)[:, 0])).backward()
     np.sum(2 * square(model(x)[:, 0])).backward()  # outside of a block nothing is compared

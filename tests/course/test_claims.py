@@ -42,8 +42,6 @@ def test_an_identity_is_proved(tmp_path):
     assert shown.verdict == "proved" and "∎ proved" in shown._repr_html_()
     with pytest.raises(course.ClaimError, match="refuted as worded"):  # the code has a fault
         course.claim("C001", holds=False, proved=True, root=root)
-    with pytest.raises(TypeError, match="C001: a proof holds or does not hold"):
-        course.claim("C001", holds="partly", proved=True, root=root)
 
 
 def test_a_badge_shows_one_sentence_and_folds_the_rest(tmp_path):
@@ -55,17 +53,33 @@ def test_a_badge_shows_one_sentence_and_folds_the_rest(tmp_path):
     assert "It took 300 steps." in folded and "It took" not in before
 
 
+def test_the_folded_part_of_a_badge_keeps_sentences_together(tmp_path):
+    evidence = "The mean is 3. It is above 2."
+    root = course_project.make(tmp_path, evidence=evidence)
+    shown = course.claim("C001", True, evidence, root=root)._repr_html_()
+    before, _, folded = shown.partition("<details>")
+    assert "control: one and two are three" in before and folded.startswith("<summary>")
+    assert evidence in folded and "control" not in folded
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"),
+    [
+        ("A is 0.9 (5 seeds).", "B follows."),
+        ("A is 0.9. (Means of 5 seeds. f(x) is exact.)", "B follows."),
+        ("A is 0.9. (Means of 5 seeds. One more.)", ""),
+        ("A is 0.9", ""),
+    ],
+)
+def test_a_parenthesis_stays_with_the_first_sentence(first, rest):
+    assert claims._first_sentence(f"{first} {rest}".strip()) == (first, rest)
+
+
 def test_a_badge_escapes_what_it_shows(tmp_path):
     root = course_project.make(tmp_path, claim="a < b & c")
     shown = course.claim("C001", True, "x<1", root=root)._repr_html_()
     assert "a &lt; b &amp; c" in shown
     assert "x&lt;1" in shown
-
-
-@pytest.mark.parametrize("holds", [1, None, "yes", np.ones(3, bool)])
-def test_a_verdict_that_is_none(root, holds):
-    with pytest.raises(TypeError, match=r"C001: holds must be True, False, \"partly\" or"):
-        course.claim("C001", holds=holds, root=root)
 
 
 def test_a_claim_that_disagrees_says_both_sides(root):
@@ -99,21 +113,9 @@ def test_a_quick_run_that_cannot_decide_shows_the_ledgers_verdict(root, monkeypa
 def test_a_full_run_needs_a_control(root, monkeypatch):
     monkeypatch.setenv("TINYATTN_FULL", "1")
     before = (root / LEDGER).read_text(encoding="utf-8")
-    with pytest.raises(course.ClaimError, match="C001 has no control, an experiment"):
+    with pytest.raises(course.ClaimError, match="C001 .*control"):
         course.claim("C001", True, "total 2", root=root)
     assert (root / LEDGER).read_text(encoding="utf-8") == before
-
-
-def test_an_unknown_claim_names_the_ledger(root):
-    with pytest.raises(course.ClaimError, match=r"C999 is not in lectures/claims\.toml"):
-        course.claim("C999", holds=True, root=root)
-
-
-def test_a_claim_never_run_in_full(tmp_path):
-    root = course_project.make(tmp_path, verdict=claims.NOT_RUN, evidence="")
-    for decides in (True, False):
-        with pytest.raises(course.ClaimError, match="no verdict yet"):
-            course.claim("C001", holds=True, quick_decides=decides, root=root)
 
 
 def test_a_full_run_writes_its_entry_and_keeps_the_others(root, monkeypatch):
@@ -149,24 +151,6 @@ def test_a_write_that_fails_leaves_the_ledger_whole(root, monkeypatch):
         claims.write_ledger(root / LEDGER, {})
     assert (root / LEDGER).read_text(encoding="utf-8") == before
     assert [path.name for path in (root / "lectures").glob("*.part")] == []
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"verdict": "maybe"}, "the verdict 'maybe', not one of"),
-        ({"extra": "1"}, "exactly the fields"),
-    ],
-)
-def test_a_damaged_ledger(tmp_path, entry, message):
-    root = course_project.make(tmp_path)
-    lines = [f'{key} = "{value}"' for key, value in entry.items()]
-    source = (root / LEDGER).read_text(encoding="utf-8")
-    if "verdict" in entry:
-        source = source.replace('verdict = "holds"\n', "")
-    (root / LEDGER).write_text(source + "\n".join(lines), encoding="utf-8")
-    with pytest.raises(course.ClaimError, match=message):
-        ledger_of(root)
 
 
 def test_away_from_the_project_a_claim_is_shown_all_the_same(tmp_path, monkeypatch):

@@ -73,13 +73,6 @@ def test_what_a_lecture_shows_is_there(document):
             assert eval(call, {"course": course})._repr_svg_().startswith("<svg")
 
 
-def test_a_drawing_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(course.CourseError, match="no drawing 'transformers' in .*transformer"):
-        course.drawing("transformers", root=ROOT)
-    with pytest.raises(course.CourseError, match="There are none"):
-        course.drawing("transformer", root=tmp_path)
-
-
 def test_a_drawing_says_what_it_shows():
     assert "memory" in repr(course.drawing("transformer", root=ROOT))
 

@@ -25,7 +25,7 @@ def test_the_cause_is_named(kind):
 
 
 def test_a_missing_return_is_a_known_mistake():
-    with pytest.raises(Diagnosis, match="the loss is None") as error:
+    with pytest.raises(Diagnosis, match="loss is None") as error:
         number_of(None, "the loss")
     assert error.value.mistake == NO_RETURN
 

@@ -36,11 +36,6 @@ def test_a_full_run_trains_and_every_other_loads(root, monkeypatch):
     assert module[0].weight.dtype == np.float32
 
 
-def test_without_the_file_it_says_what_makes_it(root):
-    with pytest.raises(course.CourseError, match="tinyattn full --again 04"):
-        course.trained("04_line", line(), None, root=root)
-
-
 def test_weights_of_another_network(root, monkeypatch):
     in_a_full_run(monkeypatch, root, line(), lambda: None)
     other = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5))

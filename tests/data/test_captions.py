@@ -54,9 +54,6 @@ def test_grids_are_seeded_and_all_numbers_of_objects_occur():
     np.testing.assert_array_equal(a.images, b.images)
     assert set(a.objects) == {1, 2, 3, 4}
     assert set(data.grids(5, objects=[9], rng=0).objects) == {9}
-    for objects in ([], [0, 1], [10], 3, [1.5], "ab"):
-        with pytest.raises(ValueError, match="expected numbers from 1 to 9"):
-            data.grids(3, objects)
 
 
 # ---------------------------------------------------------------- emoji
@@ -95,15 +92,3 @@ def test_scenes_show_the_emoji_where_they_say():
     assert alone.min() == 0
     assert alone.max() == WIDTH - SIZE
     np.testing.assert_array_equal(s.images, scenes(pictures, which, rng=5).images)
-
-
-def test_scenes_explain_wrong_input():
-    pictures = np.ones((3, SIZE, SIZE, 3))
-    assert len(scenes(pictures, np.zeros((0, 2), int))) == 0
-    for which in ([[3, 0]], [[-1, 0]], [[0, -2]]):
-        with pytest.raises(ValueError, match="indices from 0 to 2, or -1 for .* in row 0"):
-            scenes(pictures, which)
-    with pytest.raises(ValueError, match=r"which must be whole numbers \[N, 2\].*got int64 \(2,\)"):
-        scenes(pictures, [0, 1])
-    with pytest.raises(ValueError, match=r"pictures must be \[M, 24, 24, 3\]"):
-        scenes(np.ones((3, 8, 8)), [[0, 1]])

@@ -40,8 +40,6 @@ def test_blocks_keep_to_themselves():
     np.testing.assert_allclose([same.sum(), (~same).sum()] / pairs, [0.5, 0.05], atol=0.05)
     again = data.stochastic_block_model((30, 20), 0.5, 0.05, rng=0)[0]
     assert np.array_equal(g.adjacency(), again.adjacency())
-    with pytest.raises(ValueError, match="expected 0 <= between <= 1, got between=2"):
-        data.stochastic_block_model(between=2)
 
 
 def test_distractors_hide_the_class_from_weights_of_the_degrees():
@@ -60,10 +58,6 @@ def test_distractors_hide_the_class_from_weights_of_the_degrees():
     assert accuracy(lambda x_i: 1 / np.sqrt(g.in_degree[g.src])[:, None]) < 0.8
     again = data.distractors(600, noise=0.0, rng=0)[0]
     assert np.array_equal(g.src, again.src)
-    with pytest.raises(ValueError, match=r"got told=5, neighbours=\(4, 12\)"):
-        data.distractors(told=5)
-    with pytest.raises(ValueError, match="num_nodes >= 36 for .* told=2 of 12 neighbours"):
-        data.distractors(35)
     for told in (0, 4, 8):
         few = 3 * max(3 * told + 3, 10 - told)
         g, _, _ = data.distractors(few, (8, 8), told, rng=0)
@@ -110,20 +104,4 @@ def test_drawing():
     one, other = (text.get_window_extent() for text in names.ax.texts)
     assert not one.overlaps(other)
     matplotlib.pyplot.close("all")
-    with pytest.raises(
-        ValueError, match=r"positions must be \[34, 2\] or \[34, 3\], got shape \(3, 2"
-    ):
-        plot.graph(g, np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="whole numbers >= 0, one for each of the 34 nodes"):
-        plot.graph(g, classes=[0, 1])
-    with pytest.raises(ValueError, match="labels must have 34 entries, got 1"):
-        plot.graph(g, labels=["a"])
-    with pytest.raises(ValueError, match="by classes or by values, not by both"):
-        plot.graph(g, classes=club, values=club)
-    with pytest.raises(ValueError, match=r"values must have 34 entries, got shape \(3,\)"):
-        plot.graph(g, values=np.zeros(3))
-    with pytest.raises(ValueError, match="one for each of the 156 edges, got -1"):
-        plot.graph(g, widths=np.full(156, -1.0))
-    with pytest.raises(ValueError, match="arrows can only be drawn in two dimensions"):
-        plot.graph(g, plot.layout(g, 3), arrows=True)
     matplotlib.pyplot.close("all")

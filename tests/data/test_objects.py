@@ -1,7 +1,6 @@
 """Generated pictures of overlapping shapes and tracks in a drift chamber: what they promise."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -139,20 +138,3 @@ def test_the_same_seed_gives_the_same_events():
     for make in (data.overlaps, data.tracks):
         for a, b in zip(make(3, 7), make(3, np.random.default_rng(7)), strict=True):
             np.testing.assert_array_equal(a, b)
-
-
-def test_wrong_input():
-    with pytest.raises(ValueError, match=r"objects\[1\] <= 8, got objects=\(2, 9\)"):
-        data.overlaps(3, 0, objects=(2, 9))
-    with pytest.raises(ValueError, match="overlaps: expected 0 <= n, got n=-1"):
-        data.overlaps(-1)
-    with pytest.raises(ValueError, match=r"tracks: expected 0 <= objects\[0\] <= objects"):
-        data.tracks(2, objects=(3, 1))
-    for make in (data.tracks, data.overlaps, data.showers):
-        for wrong in (3, (1, 2, 3), (1.5, 2), None):
-            with pytest.raises(TypeError, match=r"objects must be two whole numbers \(low, high\)"):
-                make(2, objects=wrong)
-    with pytest.raises(ValueError, match="0 <= apart < inf, got apart=-1"):
-        data.tracks(2, apart=-1)
-    with pytest.raises(ValueError, match="5 particles with angles at least 1.5 rad apart"):
-        data.tracks(2, apart=1.5)

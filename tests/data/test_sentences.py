@@ -63,23 +63,3 @@ def test_read_leaves_the_padding_out():
 
 def test_no_sentences():
     assert agreement(0, 3).ids.shape == (0, 9) and nested(0, 1).ids.shape == (0, 9)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: agreement(2, 0), "distance must be whole numbers >= 1, got 0"),
-        (lambda: agreement(2, 1.5), "distance must be whole numbers >= 1, got 1.5"),
-        (lambda: agreement(2, None), "distance must be whole numbers >= 1, got None"),
-        (lambda: agreement(-1, 2), "agreement: expected 0 <= n, got n=-1"),
-        (lambda: nested(1, -1), "nested: expected 0 <= depth, got depth=-1"),
-    ],
-)
-def test_bad_input_is_explained(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-def test_distances_for_another_number_of_sentences_are_explained():
-    with pytest.raises(ValueError, match=r"one for each of the 4 sentences, got shape \(2,\)"):
-        agreement(4, [1, 2])

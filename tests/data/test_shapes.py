@@ -1,7 +1,6 @@
 """Generated shapes: every point is on its part, no direction is preferred, density is uneven."""
 
 import numpy as np
-import pytest
 
 from tinyattn import data
 from tinyattn.data.shapes import KINDS, PARTS, rotation
@@ -80,20 +79,3 @@ def test_rotations():
 def test_none_and_few():
     assert data.shapes(0).points.shape == (0, 256, 3)
     assert data.shapes(3, 2, rng=0).points.shape == (3, 2, 3)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"kinds": ("ball", "cube")}, "kinds must be from ball, ring, chair, lamp, mug"),
-        ({"kinds": ()}, "kinds must be from"),
-        ({"kinds": "ball"}, "as a tuple of at least one, got 'ball'"),
-        ({"noise": np.inf}, "got noise=inf"),
-        ({"N": 1}, "expected 2 <= N, got N=1"),
-        ({"noise": -1}, "expected 0 <= noise < inf, got noise=-1"),
-        ({"uneven": np.inf}, "< uneven < inf, got uneven=inf"),
-    ],
-)
-def test_wrong_input(options, says):
-    with pytest.raises(ValueError, match=says):
-        data.shapes(2, **options)

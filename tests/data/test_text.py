@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pytest
 
 from tinyattn import data
 from tinyattn.data import recall
@@ -51,21 +50,6 @@ def test_the_last_target_may_be_the_last_id():
     np.testing.assert_array_equal(y[-1], [5, 6, 7, 8])
 
 
-@pytest.mark.parametrize(
-    ("ids", "options", "says"),
-    [
-        (np.arange(8), {"batch_size": 2, "length": 4}, "at least 9 ids, got 8"),
-        (np.arange(8.0), {"batch_size": 2, "length": 2}, "A tokenizer turns text into ids"),
-        (np.zeros((3, 3), int), {"batch_size": 1, "length": 2}, r"shape \(3, 3\)"),
-        (np.arange(8), {"batch_size": 0, "length": 2}, "batch_size must be a whole number"),
-        (np.arange(8), {"batch_size": 1, "length": 2.5}, "length must be a whole number"),
-    ],
-)
-def test_windows_say_what_is_wrong(ids, options, says):
-    with pytest.raises(ValueError, match=says):
-        data.windows(ids, **options)
-
-
 def test_first_bit():
     x, y = recall.first_bit(200, 7, rng=0)
     assert x.shape == (200, 7, 1)
@@ -85,10 +69,3 @@ def test_delayed_bit():
     assert (x[:, :, 1].sum(axis=1) == 1).all()
     assert when[:, 0].max() < 5
     assert when[:, 1].min() >= 15
-
-
-def test_the_memory_tasks_say_what_is_wrong():
-    with pytest.raises(ValueError, match="first_bit: expected 1 <= length, got length=0"):
-        recall.first_bit(3, 0)
-    with pytest.raises(ValueError, match="expected 4 <= length, got length=2"):
-        recall.delayed_bit(3, 2)

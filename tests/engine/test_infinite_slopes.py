@@ -140,7 +140,7 @@ def test_anomalies_are_found_only_where_there_are_some():
         y = np.where(np.array([False, True]), np.arccos(x - 1), 0.5)
         np.sum(np.where(np.array([False, False]), y, 0.5)).backward()
         assert np.array_equal(x.grad, [0, 0])
-        with pytest.raises(FloatingPointError, match="the gradient of arccos is infinity"):
+        with pytest.raises(FloatingPointError, match="arccos is infinity"):
             np.sum(np.arccos(x - 1)).backward()
 
 

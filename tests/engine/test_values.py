@@ -11,7 +11,7 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tests import ROOT
 from tests.engine.leaves import leaf
-from tinyattn import Tensor, grad, nn
+from tinyattn import Tensor, nn
 
 rng = np.random.default_rng(0)
 
@@ -251,28 +251,23 @@ def test_mean_of_integers():
 
 def test_only_real_numbers_have_gradients():
     for data in (np.arange(3), np.array([True]), np.array([1j])):
-        with pytest.raises(TypeError, match="only floating-point data can require a gradient"):
+        with pytest.raises(TypeError, match="floating-point"):
             Tensor(data, requires_grad=True)
     x = leaf(3)
-    with pytest.raises(TypeError, match="only floating-point"):
+    with pytest.raises(TypeError, match="floating-point"):
         x.data = np.arange(3)
-    with pytest.raises(TypeError, match="multiply: the result is complex"):
+    with pytest.raises(TypeError, match="multiply: .*complex"):
         x * np.array([1j, 1, 1])
     with ta.no_grad():
         assert (x * np.array([1j, 1, 1])).dtype == np.complex128
     assert (x.detach() * 1j).dtype == np.complex128
     ids = Tensor(np.arange(3))
     ids.requires_grad = True
-    with pytest.raises(TypeError, match="only floating-point"):
+    with pytest.raises(TypeError, match="floating-point"):
         np.sum(ids * 2.5).backward()
     assert not (x > 0).requires_grad
     assert not np.argsort(x).requires_grad
     assert not x.astype(np.int64).requires_grad
-
-
-def test_gradient_of_an_integer_power_or_index_is_not_asked_for():
-    with pytest.raises(TypeError, match="only floating-point"):
-        grad(lambda x: x**2)(np.arange(3))
 
 
 @pytest.mark.parametrize("f", [np.remainder, np.fmod])

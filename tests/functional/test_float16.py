@@ -58,7 +58,7 @@ def test_weights_in_float32_give_float32():
 @pytest.mark.parametrize("make", [optim.Adam, optim.AdamW, optim.RMSprop])
 def test_an_optimizer_whose_eps_would_be_zero_is_refused(make):
     p = nn.Parameter(np.ones(3, np.float16))
-    with pytest.raises(TypeError, match="float16, in which eps=1e-08 is 0.*astype"):
+    with pytest.raises(TypeError, match="float16.* eps=1e-08"):
         make([p])
     optimizer = make([p], eps=1e-3)
     p.grad = np.array([0.0, 1, -1], np.float16)

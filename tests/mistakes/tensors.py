@@ -9,7 +9,12 @@ MISTAKES = [
     ("ta.tensor([1.0], device='cpu')", TypeError, "tensor takes no device=", "leave it out"),
     ('ta.tensor("3")', TypeError, "expected numbers", "str"),
     ("ta.tensor(None)", TypeError, "got None", "return"),
-    ("ta.tensor([1j], requires_grad=True)", TypeError, "only floating-point", "complex"),
+    (
+        "ta.tensor([1j], requires_grad=True)",
+        TypeError,
+        "only floating-point data can require",
+        "complex",
+    ),
     ("ta.tensor(a > 0, requires_grad=True)", TypeError, "only floating-point", "bool"),
     ("ta.tensor(np.arange(3), requires_grad=True)", TypeError, "int64", "astype"),
     ("ta.Tensor([x, x])", (TypeError, ValueError), "gradient|sequence|Tensor"),
@@ -42,7 +47,12 @@ MISTAKES = [
     ("(x * 2).backward()", RuntimeError, "single number", r"\(2, 3\)", "sum, mean"),
     ("ta.tensor(a).sum().backward()", RuntimeError, "requires_grad=True"),
     ("x.detach().sum().backward()", RuntimeError, "detach"),
-    ("y = x.sum(); y.backward(); y.backward()", RuntimeError, "freed", "Compute the result again"),
+    (
+        "y = x.sum(); y.backward(); y.backward()",
+        RuntimeError,
+        "freed by an earlier backward",
+        "Compute the result again",
+    ),
     (
         "r = nn.RNNCell(3, 4); h = r(a); h.sum().backward(); r(a, h).sum().backward()",
         RuntimeError,
@@ -51,7 +61,22 @@ MISTAKES = [
     ),
     ("with ta.no_grad(): y = x.sum()\ny.backward()", RuntimeError, "no_grad"),
     ("(x * 2).backward(np.ones(3))", ValueError, r"\(3,\)", r"\(2, 3\)"),
-    ("y = (x * x).sum(); x.data = x.data + 1; y.backward()", RuntimeError, "was written to"),
+    (
+        "y = (x * x).sum(); x.data = x.data + 1; y.backward()",
+        RuntimeError,
+        "of multiply was written to after it was used",
+    ),
+    (
+        "t = ta.tensor(a); y = (t @ x.T).sum(); t[...] = 0; y.backward()",
+        RuntimeError,
+        "of matmul was written to after it was used",
+    ),
+    (
+        "m = ta.tensor(a > 0); y = np.where(m, x, 0.0).sum(); m[...] = True; y.backward()",
+        RuntimeError,
+        "of where was written to after it was used",
+    ),
+    ("import copy; copy.copy(w * w)", RuntimeError, "copy: this tensor was computed"),
     ("y = x.sum(); y.backward(retain_graph=True)", TypeError, "retain_graph", "frees", "add up"),
     ("lr = 0.1; x.data = x.data - lr * x.grad", TypeError, "NoneType"),
     (
@@ -82,7 +107,8 @@ MISTAKES = [
     ("x.transpose(1, 2, 0)", ValueError, "2 axes", r"swapaxes\(i, j\)"),
     ("x[:, None].transpose(-1, -2)", ValueError, "3 axes", r"swapaxes\(i, j\)"),
     ("x.sum(axis=2)", ValueError, "axis 2", "dimension 2"),
-    ("x[5]", IndexError, "5", "size 2"),
+    ("x[5]", IndexError, "index 5 is out of bounds for axis 0 with size 2"),
+    ("x[np.array([0, -3])]", IndexError, "index -3 is out of bounds for axis 0 with size 2"),
     ("x[0, 0, 0]", IndexError, "too many indices"),
     ("x[1.5]", (IndexError, TypeError), "integer"),
     ("x[ta.tensor([0.0, 1.0])]", (IndexError, TypeError), "integer"),
@@ -103,9 +129,23 @@ MISTAKES = [
     ("F.linear(torch.ones(2, 3), w)", TypeError, "PyTorch", r"\.numpy\(\)"),
     # ---- NumPy functions without a rule
     ("np.fft.fft2(x)", TypeError, r"np\.fft\.fft2 has no derivative rule", r"x\.numpy\(\)"),
-    ("np.linalg.qr(x)", TypeError, r"np\.linalg\.qr has no derivative rule"),
+    ("np.linalg.qr(x)", TypeError, r"np\.linalg\.qr has no derivative rule for Tensors"),
+    ("np.linalg.norm(x, 2)", NotImplementedError, "ord=2 is not implemented for matrices"),
+    ("np.linalg.norm(x, 'nuc')", NotImplementedError, "ord='nuc' is not implemented for matrices"),
     ("np.apply_along_axis(np.sum, 0, x)", TypeError, r"np\.apply_along_axis has no"),
     # ---- new operations
+    ("f = ta.primitive(lambda x: x * 1); f(x, c=x)", TypeError, "unexpected keyword argument 'c'"),
+    (
+        "f = ta.primitive(lambda x, y: x * y); f(2.0, x).sum().backward()",
+        TypeError,
+        "no derivative rule for its input 1",
+        "defvjp",
+    ),
+    (
+        "def scale(x, *, c): return x * c\nta.primitive(scale)(x, c=ta.tensor(2.0))",
+        TypeError,
+        r"scale: c is a Tensor, .*by position.*c\.numpy\(\)",
+    ),
     ("ta.primitive(lambda x: x).defvjp(3)", TypeError, "expected a function or None, got 3"),
     (
         "f = ta.primitive(lambda x: x * 1); f(x).sum().backward()",
@@ -145,7 +185,7 @@ MISTAKES = [
     ("ta.randn(2, 3)", AttributeError, r"normal\(size=\(2, 3\)\)"),
     ("ta.zeros(3)", AttributeError, r"np\.zeros"),
     ("ta.manual_seed(0)", AttributeError, r"ta\.seed\(0\)"),
-    ("ta.nothing_like_it", AttributeError, "has no attribute 'nothing_like_it'"),
+    ("ta.nothing_like_it", AttributeError, "module 'tinyattn' has no attribute 'nothing_like_it'"),
     ("x.nothing_like_it", AttributeError, "'Tensor' object has no attribute 'nothing_like_it'"),
     ("ta.grads(lambda x: x)", AttributeError, "grads"),
 ]

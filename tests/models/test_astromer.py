@@ -1,7 +1,6 @@
 """Astromer: times in place of positions, hidden magnitudes, padding, and that it learns."""
 
 import numpy as np
-import pytest
 
 import tinyattn.functional as F
 from tinyattn import data, models, optim
@@ -147,22 +146,3 @@ def test_learns_magnitudes_then_classes():
     classifier = models.StarClassifier(astromer, 2, 16, rng=2)
     losses = train(classifier, lambda: F.cross_entropy(classifier(times, magnitudes), label), 60)
     assert losses[-1] < 0.3 * losses[0]
-
-
-def test_refuses():
-    times, magnitudes = curves(2, 5)
-    with pytest.raises(ValueError, match=r"times and magnitudes must both be \[B, T\]"):
-        body()(times, magnitudes[:, :4])
-    with pytest.raises(ValueError, match="visible must be bool"):
-        body()(times, magnitudes, visible=np.ones((2, 5)))
-    with pytest.raises(ValueError, match="d_model must be even"):
-        models.Astromer(7, 1)
-    for periods in ((0, 4000), (-30, 4000), (10,), 30, (np.nan, 1)):
-        with pytest.raises(ValueError, match="two positive numbers"):
-            models.Astromer(8, 2, periods=periods)
-    keep = np.ones((2, 5), bool)
-    for wrong in ((magnitudes[0], None), (magnitudes, keep.astype(int)), (magnitudes, keep[:1])):
-        with pytest.raises(ValueError, match="hide_magnitudes: magnitudes must be"):
-            models.hide_magnitudes(*wrong)
-    with pytest.raises(ValueError, match="0 <= share <= 1"):
-        models.hide_magnitudes(magnitudes, share=3)

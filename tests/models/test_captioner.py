@@ -1,4 +1,4 @@
-"""The captioners: attention's symmetries, gradients, writing, the penalty, wrong input."""
+"""The captioners: attention's symmetries, gradients, writing, the penalty."""
 
 import numpy as np
 import pytest
@@ -186,8 +186,6 @@ def test_doubly_stochastic_penalty():
     np.testing.assert_allclose(with_penalty - plain, L * extra, rtol=1e-12)
     model.loss(g.images, g.tokens, penalty=L).backward()
     assert all(np.isfinite(p.grad).all() for p in model.parameters())
-    with pytest.raises(ValueError, match="this captioner has none"):
-        fixed().loss(g.images, g.tokens, penalty=L)
 
 
 def test_a_region_that_gets_weight_0_does_not_count():
@@ -290,36 +288,3 @@ def trained(name, kept={}):  # noqa: B006 (trained once for all tests)
             optimizer.step()
         kept[name] = model
     return kept[name]
-
-
-# ---------------------------------------------------------------- wrong input
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: CaptionerCells(3, 5, 8, 9)(PICTURES.images),
-            "18 by 18 pixels cannot be cut into cells of 5 by 5",
-        ),
-        (
-            lambda: CaptionerCells(3, 6, 8, 9)(PICTURES.images[0]),
-            r"\[B, height, width, channels\], got shape",
-        ),
-        (lambda: Regions(3, (4,), 9)(np.zeros((2, 3))), r"Regions: images must be \[B, height"),
-        (
-            lambda: CaptionerCells(3, 6, 8, 4)(PICTURES.images),
-            "CaptionerCells: the images have 9 regions, expected 4",
-        ),
-        (
-            lambda: Regions(3, (4,), 9)(PICTURES.images),
-            "Regions: the images have 81 regions, expected 9",
-        ),
-        (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[0]), "START first"),
-        (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[:, :1]), "at least one word"),
-        (lambda: captioner()(PICTURES.images, PICTURES.tokens[:2]), "got 5 images and 2 captions"),
-    ],
-)
-def test_wrong_input_is_explained(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
-from tests.models.gguf_files import text, write_gguf
+from tests.models.gguf_files import write_gguf
 from tests.parity import same, torch
 from tinyattn import check
 from tinyattn.models import Llama, gguf, pretrained
@@ -115,11 +115,6 @@ def test_with_and_without_cache_it_writes_the_same(ids, new):
         assert (a == b).all()
 
 
-def test_what_ids_may_be():
-    with pytest.raises(ValueError, match=r"ids must be \[B, T\]"):
-        llama()(np.zeros(3, int))
-
-
 # ---------------------------------------------------------------- GGUF files
 
 
@@ -169,7 +164,7 @@ def test_a_model_comes_out_of_a_file_as_it_went_in(tmp_path):
     assert again.max_len == 10
     np.testing.assert_allclose(logits(again, IDS), logits(model, IDS), rtol=1e-6, atol=1e-6)
     write_gguf(tmp_path / "bert.gguf", METADATA | {"general.architecture": "bert"}, {})
-    with pytest.raises(ValueError, match="a model of kind 'bert'"):
+    with pytest.raises(ValueError, match="kind 'bert'"):
         Llama.from_gguf(tmp_path / "bert.gguf")
 
 
@@ -223,32 +218,6 @@ def test_rounded_numbers(tmp_path, kind):
     found = gguf.read(tmp_path / "a.gguf").tensors["x"]
     assert found.dtype == np.float32 and found.shape == (3, *shape)
     assert (found == np.tile(expected, (3, 1))).all()
-
-
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        (b"GGML", "does not begin with GGUF"),
-        (b"GGUF" + struct.pack("<IQQ", 1, 0, 0), "its version is 1"),
-        (b"GGUF" + struct.pack("<IQQ", 3, 5, 0), "in the middle of its header"),
-        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("k") + struct.pack("<I", 99), "type 99"),
-    ],
-)
-def test_broken_files_are_refused(tmp_path, content, error):
-    (tmp_path / "a.gguf").write_bytes(content)
-    with pytest.raises(ValueError, match=error):
-        gguf.read(tmp_path / "a.gguf")
-
-
-def test_tensors_that_cannot_be_read(tmp_path):
-    write_gguf(tmp_path / "a.gguf", {}, {"x": (99, (32,), b"")})
-    with pytest.raises(
-        ValueError, match="x is stored as type 99, but the known types are F32, F16"
-    ):
-        gguf.read(tmp_path / "a.gguf")
-    write_gguf(tmp_path / "a.gguf", {}, {"x": (8, (33,), b"")})
-    with pytest.raises(ValueError, match="does not consist of blocks of 32"):
-        gguf.read(tmp_path / "a.gguf")
 
 
 # ---------------------------------------------------------------- SmolLM2-135M

@@ -120,23 +120,3 @@ def test_learns_the_energy_of_molecules():
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.3 * losses[0]
-
-
-def test_refuses():
-    atoms, D, bonds, mask, _ = molecules_of(2, 4, [4, 2])
-    with pytest.raises(ValueError, match=r"bool bonds \[B, N, N\]"):
-        small()(atoms, D, bonds.astype(int), mask)
-    with pytest.raises(ValueError, match=r"distances \[B, N, N\]"):
-        small()(atoms, D[:, :2], bonds, mask)
-    with pytest.raises(ValueError, match="mask must be bool"):
-        small()(atoms, D, bonds, mask[:, :3])
-    with pytest.raises(ValueError, match="three weights"):
-        small(lambdas=(0.5, 0.5))
-    with pytest.raises(ValueError, match="three weights"):
-        small(lambdas=(np.nan, 0, 0))
-    with pytest.raises(ValueError, match="three weights"):
-        small(lambdas=1.0)
-    with pytest.raises(ValueError, match="one of softmax, exp"):
-        small(g="gauss")
-    with pytest.raises(ValueError, match="multiple of num_heads"):
-        small(num_heads=3)

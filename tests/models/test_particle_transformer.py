@@ -222,19 +222,6 @@ def test_the_kernel_gets_the_pairs_and_their_gradient(monkeypatch):
     assert np.abs(first.grad).max() > 0
 
 
-def test_refuses():
-    features, p, mask = jets_of(2, 4, [4, 2])
-    model = small()
-    with pytest.raises(ValueError, match=r"momenta \[B, N, 4\] \(E, px, py, pz\)"):
-        model(features, p[..., :3], mask)
-    with pytest.raises(ValueError, match=r"features \[B, N, C\]"):
-        model(features[0])
-    with pytest.raises(ValueError, match="mask must be bool"):
-        model(features, p, mask.astype(int))
-    with pytest.raises(ValueError, match="multiple of num_heads"):
-        models.ParticleTransformer(5, embed_dims=(16, 10), num_heads=4)
-
-
 # ---------------------------------------------------------------- the same as weaver
 
 

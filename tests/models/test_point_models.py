@@ -191,21 +191,6 @@ def test_particle_net_learns_to_tell_jets():
     assert losses[-1] < 0.6 * losses[0]
 
 
-def test_particle_net_refuses():
-    points, features, mask = particles(2, 4, [4, 2])
-    model = small_particle_net()
-    with pytest.raises(ValueError, match="mask must be bool"):
-        model(points, features, mask.astype(int))
-    with pytest.raises(ValueError, match="mask must be bool"):
-        model(points, features, mask[:, :2])
-    with pytest.raises(ValueError, match=r"points \[B, P, 2\]"):
-        model(points[:1], features)
-    with pytest.raises(ValueError, match="the mask is False everywhere"):
-        model(points, features, np.zeros_like(mask))
-    with pytest.raises(ValueError, match="jet 1 of 2 has none in its mask. Leave"):
-        model(points, features, mask & np.array([[True], [False]]))
-
-
 # ---------------------------------------------------------------- GravNet
 
 

@@ -137,15 +137,3 @@ def test_texts_one_sentence_and_batches_are_translated(translator):
     for one in (ragged[1], ragged[1].tolist(), ta.tensor(ragged[1])):
         found = model.translate(one, start, stop)
         assert found.ndim == 1 and list(found) == list(ids[1])
-
-
-def test_what_translate_cannot_read_is_visible(translator):
-    model, source, tokenizer = translator
-    with pytest.raises(ValueError, match=r"does not know 'tomorrow', 'never', .*\[UNK\]"):
-        model.translate(["a tomorrow", "never a cat"], tokenizer=tokenizer)
-    with pytest.raises(TypeError, match="Pass tokenizer="):
-        model.translate("a cat", 2, 3)
-    with pytest.raises(TypeError, match="expected start= and stop="):
-        model.translate(source)
-    with pytest.raises(ValueError, match=r"ids \[S\] or \[B, S\], or texts, got float64 \(2, 3\)"):
-        model.translate(np.ones((2, 3)), 2, 3)

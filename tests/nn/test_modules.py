@@ -133,70 +133,12 @@ def test_names_sharing_and_counting():
     assert pickle.loads(pickle.dumps(model)).num_parameters() == 16
 
 
-def test_a_forgotten_container_is_refused():
-    class Forgets(nn.Module):
-        def __init__(self, parts):
-            self.parts = parts
-
-    for parts in ([nn.Tanh()], {"a": nn.Linear(1, 1)}, (nn.Parameter(np.ones(1)),)):
-        with pytest.raises(
-            TypeError, match=r"would not be trained. Put modules into nn.ModuleList"
-        ):
-            Forgets(parts)
-    assert len(list(Forgets(nn.ModuleList([nn.Linear(1, 1), nn.Tanh()])).parameters())) == 2
-
-
-def test_a_tensor_that_would_not_be_trained_is_refused():
-    class Forgets(nn.Module):
-        def __init__(self):
-            self.w = ta.tensor([1.0], requires_grad=True)
-
-    with pytest.raises(TypeError, match=r"Forgets.w .* Make it an nn.Parameter"):
-        Forgets()
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        ta.tensor([[1.0, 2.0]]),
-        np.ones((1, 2)),
-        [[1.0, 2.0]],
-        1.0,
-        nn.Linear(2, 1),
-        nn.Buffer([1.0]),
-    ],
-)
-def test_only_a_parameter_takes_the_place_of_a_parameter(value):
-    model = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
-    kind = type(value).__name__
-    with pytest.raises(TypeError, match=rf"weight is a Parameter, but .*type {kind}.*\.data = "):
-        model[0].weight = value
-    if not isinstance(value, nn.Buffer):
-        with pytest.raises(TypeError, match=rf"mean is a Buffer, but .*type {kind}.*be saved"):
-            model[1].running_mean = value
-    assert len(model.state_dict()) == 7
-    computed = model[0].weight * 2
-    with pytest.raises(
-        TypeError, match=r"of type Tensor of shape \(1, 2\) and would not be trained"
-    ):
-        model[0].weight = computed
-    model[0].weight = nn.Parameter(np.zeros((1, 2)))
-    model[0].bias = None
-    assert [*model.state_dict()][:2] == ["0.weight", "1.weight"]
-
-
 def test_lists_of_modules():
     parts = nn.Sequential(nn.Linear(2, 3, rng=0), nn.Tanh(), nn.Linear(3, 1, rng=1))
     assert len(parts) == 3
     assert isinstance(parts[-1], nn.Linear)
     assert [type(m).__name__ for m in parts[:2]] == ["Linear", "Tanh"]
     assert len(nn.ModuleList([nn.Tanh()]).append(nn.Tanh())) == 2
-    with pytest.raises(TypeError, match=r"entry 0 must be an nn.Module, got function"):
-        nn.Sequential(lambda x: x)
-    with pytest.raises(NotImplementedError, match="only holds modules"):
-        nn.ModuleList()(1)
-    with pytest.raises(NotImplementedError, match=r"has no forward"):
-        nn.Module()(1)
 
 
 def test_modes_reach_everything_inside():
@@ -345,19 +287,6 @@ def test_summary_counts_shared_weights_once():
     assert repr(Tied().summary(np.array([1, 2]))).splitlines()[-1] == "16 parameters"
 
 
-BAD = [
-    (lambda: nn.MLP([3]), "at least an input and an output"),
-    (lambda: nn.Dropout(2), "0 <= p <= 1"),
-    (lambda: nn.BatchNorm1d(3)(ta.tensor(np.ones((4, 2)))), r"x must be \[B, 3\]"),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), BAD)
-def test_bad_input_is_explained(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 # ---------------------------------------------------------------- at the edges
 
 
@@ -365,20 +294,6 @@ def test_a_linear_function_of_nothing_is_its_bias():
     bias = np.array([1.0, 2.0], np.float32)
     y = F.linear(np.ones((3, 4, 0), np.float32), np.ones((2, 0), np.float32), bias)
     np.testing.assert_array_equal(y.data, np.broadcast_to(bias, (3, 4, 2)))
-
-
-@pytest.mark.parametrize("container", [[], {}, [[]]])
-def test_a_container_that_is_filled_later_is_refused_too(container):
-    model = nn.Module()
-    model.parts = container
-    part = nn.Linear(1, 1)
-    if isinstance(container, dict):
-        container["a"] = part
-    else:
-        (container[0] if container else container).append(part)
-    for use in (model.parameters, model.state_dict, model.train):
-        with pytest.raises(TypeError, match="would not be trained"):
-            list(use())
 
 
 def test_the_message_of_a_failed_load_has_lines():
@@ -435,30 +350,6 @@ def test_a_list_is_taken_as_an_array(case):
         np.testing.assert_array_equal(y.data, of_array.data)
 
 
-@pytest.mark.parametrize(
-    ("layer", "shape"),
-    [((2, 1), (2, 3, 4)), ((5, -1), (2, 3, 4)), ((1, -4), (2, 3, 4)), ((), (3,))],
-)
-def test_flatten_refuses_axes_that_x_does_not_have(layer, shape):
-    with pytest.raises(ValueError, match="must be axes of x in ascending order"):
-        nn.Flatten(*layer)(np.ones(shape))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: nn.Embedding(3, 4, padding_idx=3), "-3 <= padding_idx < 3, got padding_idx=3"),
-        (
-            lambda: nn.GroupedQueryAttention(8, 2)(np.ones((5, 8), np.float32)),
-            r"x must be \[B, T, 8\], got shape \(5, 8\)",
-        ),
-    ],
-)
-def test_each_wrong_argument_has_its_own_message(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 def test_an_entry_can_be_replaced():
     model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
     model[-1] = last = nn.Linear(3, 4)
@@ -466,5 +357,5 @@ def test_an_entry_can_be_replaced():
     assert "2.weight" in model.state_dict()
     with pytest.raises(IndexError):
         model[3] = last
-    with pytest.raises(TypeError, match="must be an nn.Module"):
+    with pytest.raises(TypeError, match="nn.Module"):
         model[0] = np.tanh

@@ -31,19 +31,6 @@ def test_norms_as_pytorch(name, training):
     modules(mine.train(training), theirs.train(training), rng.normal(size=shape) + 1)
 
 
-def test_norms_refuse_other_shapes():
-    for layer, shape, expected in [
-        (nn.BatchNorm2d(3), (4, 3, 2), r"BatchNorm2d: x must be \[B, 3, H, W\]"),
-        (nn.BatchNorm2d(3), (4, 2, 2, 2), r"BatchNorm2d: x must be \[B, 3, H, W\]"),
-        (nn.GroupNorm(2, 4), (3, 6), r"GroupNorm: x must be \[B, 4, \.\.\.\]"),
-        (nn.GroupNorm(2, 4), (4,), r"GroupNorm: x must be \[B, 4, \.\.\.\]"),
-    ]:
-        with pytest.raises(ValueError, match=expected):
-            layer(np.zeros(shape, np.float32))
-    with pytest.raises(ValueError, match="num_groups=4 must divide num_channels=6"):
-        nn.GroupNorm(4, 6)
-
-
 rng = np.random.default_rng(1)
 X, T, CLASSES = rng.normal(size=(4, 3)), rng.uniform(size=(4, 3)), np.array([2, 0, -100, 1])
 W = np.array([0.5, 1.0, 2.0])
@@ -72,7 +59,7 @@ def test_losses_as_pytorch(name, reduction):
     both(lambda x: mine(x, target), lambda x: theirs(x, torch.tensor(target)), X)
     assert mine.state_dict().keys() == theirs.state_dict().keys()
     assert not list(mine.parameters())
-    with pytest.raises(ValueError, match='reduction must be "mean", "sum" or "none", got \'men\''):
+    with pytest.raises(ValueError, match="reduction .*'men'"):
         make(nn, np.asarray, "men")
 
 
@@ -100,25 +87,6 @@ def test_a_dictionary_of_modules():
     mine.clear()
     assert len(mine) == 0 == len(nn.ModuleDict())
     assert list(nn.ModuleDict([("a", nn.ReLU())])) == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("name", "module", "error", "message"),
-    [
-        (3, nn.ReLU(), TypeError, "names must be strings, got 3"),
-        ("a.b", nn.ReLU(), KeyError, "'a.b' cannot be a name"),
-        ("", nn.ReLU(), KeyError, "'' cannot be a name"),
-        ("forward", nn.ReLU(), KeyError, "'forward' is an attribute of every module"),
-        ("f", np.tanh, TypeError, "'f' must be an nn.Module, got ufunc"),
-    ],
-)
-def test_a_dictionary_of_modules_explains_what_it_refuses(name, module, error, message):
-    with pytest.raises(error, match=message):
-        nn.ModuleDict({name: module})
-    with pytest.raises(NotImplementedError, match="Call its modules by name"):
-        nn.ModuleDict()(X)
-    with pytest.raises(KeyError):
-        nn.ModuleDict()["absent"]
 
 
 def test_identity_takes_anything():
@@ -195,23 +163,6 @@ def test_gains_as_pytorch():
         assert nn.init.calculate_gain(name) == pytest.approx(torch.nn.init.calculate_gain(name))
     expected = torch.nn.init.calculate_gain("leaky_relu", 0.3)
     assert nn.init.calculate_gain("leaky_relu", 0.3) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda p: nn.init.xavier_uniform_(nn.Parameter(np.zeros(3))), "For a bias, use zeros_"),
-        (lambda p: nn.init.kaiming_normal_(p, mode="fan"), 'mode must be "fan_in" or "fan_out"'),
-        (lambda p: nn.init.kaiming_normal_(p, nonlinearity="gelu"), "got 'gelu'"),
-        (lambda p: nn.init.orthogonal_(nn.Parameter(np.zeros(3))), "at least two axes"),
-        (lambda p: nn.init.eye_(nn.Parameter(np.zeros(3))), "must be a matrix"),
-        (lambda p: nn.init.trunc_normal_(p, a=50.0, b=60.0), "hardly any number"),
-        (lambda p: nn.init.trunc_normal_(p, a=1.0, b=-1.0), "expected a < b, got a=1.0, b=-1.0"),
-    ],
-)
-def test_initial_values_explain_what_they_refuse(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(nn.Parameter(np.zeros((2, 2))))
 
 
 # ---------------------------------------------------------------- log Gamma

@@ -54,8 +54,6 @@ def test_positions_are_counted_from_zero_or_given(module):
     assert (one[0, 0] == later[1, 2]).all()
     with pytest.raises(ValueError, match=type(module).__name__):
         module(ta.tensor(normal(1, 10, 4)))
-    with pytest.raises(ValueError, match="positions must be from 0 to 8"):
-        module(ta.tensor(x), np.arange(5) + 5)
 
 
 def test_appended_positions_leave_the_features_alone():
@@ -122,15 +120,6 @@ def test_rotary_keeps_lengths_and_the_dtype():
     assert (by_row.data[0, 0] == y[0]).all() and by_row.shape == (2, 1, 5, 8)
 
 
-def test_wrong_arguments_of_rotary():
-    with pytest.raises(ValueError, match="rotated in pairs, got d=5"):
-        nn.RotaryEmbedding(5)
-    with pytest.raises(ValueError, match=r"x must be \[..., T, 4\]"):
-        nn.RotaryEmbedding(4)(ta.tensor(normal(3, 6)))
-    with pytest.raises(ValueError, match="positions must be >= 0"):
-        nn.RotaryEmbedding(4)(ta.tensor(normal(1, 4)), [-1])
-
-
 # ---------------------------------------------------------------- the parts of a Llama block
 
 
@@ -165,10 +154,3 @@ def test_swiglu_is_pytorch_by_hand():
         lambda x: (torch.nn.functional.silu(x @ w[0].T) * (x @ w[1].T)) @ w[2].T,
         normal(2, 3, 4),
     )
-
-
-def test_wrong_numbers_of_heads():
-    with pytest.raises(ValueError, match="d_model=8 cannot be divided among num_heads=3 heads"):
-        nn.GroupedQueryAttention(8, 3, 1)
-    with pytest.raises(ValueError, match="num_kv_heads=3 must divide num_heads=4"):
-        nn.GroupedQueryAttention(8, 4, 3)

@@ -131,11 +131,9 @@ def test_the_batch_comes_first_always(name):
     for x in (layer(3, 4, batch_first=True), layer(3, 4, 1, *rest, True, True, 0.0, True)):
         assert x(np.zeros((2, 5, 3), np.float32))[0].shape[:2] == (2, 5)
     for wrong in (False, None, 0):
-        with pytest.raises(
-            ValueError, match=rf"{name}: batch_first is always True here, with x \[B, T, D"
-        ):
+        with pytest.raises(ValueError, match=f"{name}: batch_first"):
             layer(3, 4, batch_first=wrong)
-    with pytest.raises(ValueError, match=r"got batch_first=False.*np.swapaxes\(x, 0, 1\)"):
+    with pytest.raises(ValueError, match="batch_first=False"):
         layer(3, 4, 1, *rest, True, False)
 
 

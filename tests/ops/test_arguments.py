@@ -1,4 +1,4 @@
-"""Arguments of NumPy's functions: right, or refused in own words; nothing is silently detached."""
+"""Arguments of NumPy's functions: right, and nothing is silently detached."""
 
 import warnings
 
@@ -54,38 +54,6 @@ def test_right(name):
     assert plain(y).dtype == f(X).dtype
     report = gradcheck(f, X, order=2)
     assert report, report
-
-
-REFUSED = {
-    "sum out": (lambda x: np.sum(x, out=np.zeros(())), r"np.sum on Tensors takes no out=.*y = np"),
-    "sum by position": (lambda x: np.sum(x, 0, float), "fewer than 3 arguments by position"),
-    "var where": (lambda x: np.var(x, where=MASK), "np.var on Tensors takes no where=.*np.where"),
-    "cumsum out": (lambda x: np.cumsum(x, out=np.zeros(12)), "np.cumsum on Tensors takes no out="),
-    "reshape order": (lambda x: np.reshape(x, (4, 3), order="F"), "no order=.*reading order"),
-    "take mode": (lambda x: np.take(x, [1], mode="clip"), "np.take on Tensors takes no mode="),
-    "diff prepend": (lambda x: np.diff(x, prepend=0), "np.diff on Tensors takes no prepend="),
-    "concatenate casting": (lambda x: np.concatenate([x], casting="no"), "takes no casting="),
-    "histogram": (lambda x: np.histogram(x, weights=x), "would lose it"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name):
-    f, message = REFUSED[name]
-    with pytest.raises(TypeError, match=message):
-        f(Tensor(X, requires_grad=True))
-
-
-def test_other_errors_stay_as_they_are():
-    x = Tensor(X)
-    with pytest.raises(ValueError, match="Pass initial="):
-        np.max(x, where=MASK)
-    with pytest.raises(TypeError, match="has no derivative rule"):
-        np.partition(x, 1)
-    with pytest.raises(ValueError, match="weights"):
-        np.bincount([1, 2], weights=x[0])
-    with pytest.raises(ValueError, match="convolve: mode must be \"full\".*got 'half'"):
-        np.convolve(x[0], x[1], "half")
 
 
 def test_row_stack_is_vstack():

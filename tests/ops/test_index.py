@@ -67,5 +67,5 @@ def test_the_kernel_is_what_ran(impl, monkeypatch):
 @pytest.mark.parametrize(("index", "wrong"), [([0, 6], 6), ([-7, 0], -7)])
 def test_a_row_that_is_not_there_is_named(impl, index, wrong):
     x = ta.tensor(numbers((6, 3), np.float32), requires_grad=True)
-    with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis 0 with size 6"):
+    with pytest.raises(IndexError, match=f"index {wrong} .*size 6"):
         x[np.array(index)]

@@ -52,5 +52,5 @@ def test_equal_numbers_of_a_window_share_its_gradient(impl):
 def test_the_index_that_is_not_there_is_named(index):
     x = Tensor(np.zeros((3, 2)), requires_grad=True)
     wrong = next(i for i in index if not -3 <= i < 3)
-    with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
+    with pytest.raises(IndexError, match=f"index {wrong} "):
         x[np.array(index)]

@@ -132,17 +132,11 @@ def test_conventions_of_torch():
     both(lambda x: np.where(x > 0, x, 0.0), lambda x: torch.where(x > 0, x, 0.0), zeros)
 
 
-def test_quantiles_of_nan_and_of_what_has_none():
+def test_quantiles_of_nan():
     x = Tensor([[1.0, np.nan, 2], [3, 4, 5]], requires_grad=True)
     np.testing.assert_array_equal(np.median(x, axis=1).data, [np.nan, 4])
     np.median(x[1]).backward()
     np.testing.assert_array_equal(x.grad, [[0, 0, 0], [0, 1, 0]])
-    with pytest.raises(ValueError, match=r"np.quantile .* 0 <= q <= 1, got q=\[0.1, 0.9\]"):
-        np.quantile(x, [0.1, 0.9])
-    with pytest.raises(ValueError, match=r"np.percentile .* 0 <= q <= 100, got q=101"):
-        np.percentile(x, 101)
-    with pytest.raises(ValueError, match=r"no numbers \(shape \(0, 3\)\)"):
-        np.median(x[:0])
 
 
 def test_log_determinant_where_the_determinant_underflows():

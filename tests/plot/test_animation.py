@@ -63,17 +63,6 @@ def test_strong_points_are_large():
     assert areas.max() == 110
 
 
-def test_wrong_clouds():
-    with pytest.raises(ValueError, match=r"animate_points: frames must be \[F, N, 2\]"):
-        plot.animate_points(np.zeros((2, 5, 3)))
-    with pytest.raises(ValueError, match=r"need classes \[20\] and weights \[3, 20\]"):
-        plot.animate_points(frames(), np.zeros(19, int))
-    with pytest.raises(ValueError, match="each of the 3 frames, got 2"):
-        plot.animate_points(frames(), titles=["a", "b"])
-    with pytest.raises(ValueError, match="cannot hold 3 frames"):
-        plot.animate_points(frames(), ax=plot.figure().ax)
-
-
 def test_film(tmp_path):
     from PIL import Image
 
@@ -100,13 +89,6 @@ def test_film(tmp_path):
         '<img class="figure" alt="eight" src="data:image/gif;base64,R0lGOD'
     )
     assert repr(made) == "<film: 8 frames, eight>"
-
-
-def test_wrong_film(tmp_path):
-    with pytest.raises(ValueError, match="end in .gif"):
-        plot.film(lambda i, ax: None, 2, tmp_path / "a.png")
-    with pytest.raises(ValueError, match="expected frames >= 1"):
-        plot.film(lambda i, ax: None, 0, tmp_path / "a.gif")
 
 
 def test_a_film_in_a_folder_that_is_read_only_goes_to_a_temporary_one(

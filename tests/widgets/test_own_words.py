@@ -195,25 +195,3 @@ def test_the_page_is_used_with_clicks_and_keys(size, tmp_path):
     assert seen["map1"].startswith("∂loss/∂a") and seen["map2"].startswith("∂loss/∂score")
     assert "no token for" not in seen["unknown"]  # these are all bytes of this tokenizer
     assert "left out" in seen["cut"] and seen["empty"] == 1 and seen["reset"] == WORDS
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (lambda: widgets.own_words(None, TOKENIZER, ""), TypeError, "got NoneType and BytePairs"),
-        (
-            lambda: widgets.own_words(model_of(), data.tokenizers.Bytes(), ""),
-            TypeError,
-            "got GPT and Bytes",
-        ),
-        (
-            lambda: widgets.own_words(model_of(), data.tokenizers.BytePairs.train(TEXT, 260), ""),
-            ValueError,
-            "must have the .* tokens of the model and one special token, got 260 tokens and 0 "
-            "special ones",
-        ),
-    ],
-)
-def test_what_is_refused(make, error, words):
-    with pytest.raises(error, match=words):
-        make()

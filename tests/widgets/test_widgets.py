@@ -258,45 +258,6 @@ def test_a_notebook_gets_a_frame_and_a_still_picture(name):
     assert len(shown) < (100_000 if name == "own_words" else 60_000)  # it brings a network
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: widgets.temperature([]), "at least one element"),
-        (lambda: widgets.temperature([1.0, np.nan]), "nan or infinity"),
-        (lambda: widgets.temperature([1.0, 2.0], ["one"]), "labels must have 2 entries, got 1"),
-        (lambda: widgets.score_variance(Q, KEYS[:, :5]), "64 features, but keys has 5"),
-        (lambda: widgets.vectors((0, 0)), "query must not be .0, 0"),
-        (lambda: widgets.attention(MAPS, list("abc")), "tokens must have 4 entries, got 3"),
-        (lambda: widgets.attention(MAPS, "abcd", "vwxyz", layer=2), "got layer=2, head=0, "),
-        (lambda: widgets.attention(MAPS, list("abcd"), list("vwxyz"), query=4), "query=4"),
-        (
-            lambda: widgets.sampling(LOGITS, list("ab"), ["x"] * 3),
-            "tokens must have 20 entries, got 2",
-        ),
-        (lambda: widgets.spectral_radius(np.ones((2, 3))), "must be square"),
-        (lambda: widgets.spectral_radius(np.zeros((2, 2))), "all eigenvalues of W are 0"),
-        (lambda: widgets.positions(d=7), "an even d >= 2"),
-        (lambda: widgets.gravnet([-1.0]), "expected distances >= 0, got -1 among them"),
-        (
-            lambda: widgets.gravnet([1.0], sharpness=np.inf),
-            "< inf, got sharpness=inf",
-        ),
-        (lambda: widgets.attention([], "abc"), r"a list with an array \[H, T, S\] for each layer"),
-        (lambda: widgets.neighbours(np.ones((3, 3))), r"must be \[N, 2\]"),
-        (
-            lambda: widgets.over_smoothing(FEATURES, SQUARE, CORNERS[:2]),
-            "each of the 4 nodes, got 2",
-        ),
-        (lambda: widgets.gravnet([-1.0]), "expected distances >= 0"),
-        (lambda: widgets.condensation(charges=[1.0]), "each of the 2 centres, got 1"),
-        (lambda: widgets.thresholds(BETA, X[:3]), "the same number of points"),
-    ],
-)
-def test_what_is_refused(make, words):
-    with pytest.raises(ValueError, match=words):
-        make()
-
-
 @browser.needed
 @pytest.mark.parametrize(
     ("scheme", "height", "dark"), [("dark", 560, True), ("light", 560, False), ("dark", 500, False)]

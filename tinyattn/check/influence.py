@@ -323,7 +323,7 @@ def _lines(leaks, size, who, sees):
         largest = size[t][leaks[t]].max()
         lines.append(
             f"  {who} {t} {sees} {_list(np.flatnonzero(leaks[t]))} "
-            f"(by up to {largest:.1e} of the largest)"
+            f"(by up to {largest:.1e} of the largest output or gradient)"
         )
     if leaks.any(axis=1).sum() > 6:
         lines.append("  …")
@@ -359,7 +359,8 @@ def _why_not_causal(seen, leaks, size):
         if not seen[np.tril_indices(T, -1)].any():
             return ["the mask is the wrong way round: the past is hidden (True means: may be seen)"]
         return [
-            "each position sees the whole future: no mask at all (causal=True), or something "
-            "that is computed over all positions, such as a mean"
+            "each position sees the whole future, because there is no mask (set causal=True) or "
+            "because something is computed over all positions, such as a mean or the denominator "
+            "of the softmax"
         ]
     return []

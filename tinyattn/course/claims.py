@@ -139,7 +139,7 @@ class Claim:
             else:
                 first, rest = _first_sentence(line)
                 rows.append(f'<span style="opacity:0.8">{html.escape(first)}</span>')
-                folded += [rest] if rest else []
+                folded += [line] if rest else []  # whole, because `rest` may refer to `first`
         if folded:
             words = "<br>".join(map(html.escape, folded))
             rows.append(f"<details><summary>More about the experiment</summary>{words}</details>")
@@ -150,8 +150,11 @@ class Claim:
 
 
 def _first_sentence(text):
-    """Return the first sentence, which decides the verdict, and the rest, which a badge folds."""
-    end = re.search(r"[.?!](?=\s+[A-Z0-9±])", text)
+    """Return the first sentence, which decides the verdict, and the rest, which a badge folds.
+
+    Sentences in parentheses that follow directly belong to the first sentence.
+    """
+    end = re.search(r"[.?!](\s\((?:[^()]|\([^()]*\))*\))?(?=\s+[A-Z0-9±]|$)", text)
     return (text, "") if end is None else (text[: end.end()], text[end.end() :].strip())
 
 

@@ -293,9 +293,13 @@ def _fit_names(picture):
             letters = min(13, max(SMALLEST, spacing / 1.15))
             every = int(np.ceil(letters * 1.15 / spacing))
             wide = max([len(t.get_text()) for t in labels]) * letters * WIDTH
+            slanted = axis is panel.xaxis and wide > spacing * every
+            if slanted and any("\n" in t.get_text() for t in labels):  # two lines would overlap
+                names = [t.get_text().replace("\n", " ") for t in axis.get_ticklabels()]
+                axis.set_ticks(axis.get_ticklocs(), names)
             for i, label in enumerate(labels):
                 label.set(fontsize=letters, visible=i % every == 0)
-                if axis is panel.xaxis and wide > spacing * every:
+                if slanted:
                     steep = letters * 1.6 > spacing * every
                     label.set(
                         rotation=90 if steep else 45,

@@ -145,7 +145,7 @@ FUNCTIONS = {
     "Gram matrix X Xᵀ, its largest eigenvalue": lambda X: np.linalg.eigvalsh(X @ X.T)[-1],
     "running sum": lambda X: np.cumsum(X, axis=0),
     "row with the largest first feature": lambda X: X[X[:, 0].argmax()],
-    "distance of each row to the next one": lambda X: X - np.roll(X, 1, axis=0),
+    "each row minus the row before it": lambda X: X - np.roll(X, 1, axis=0),
     "each row minus the nearest other row": nearest_other,
 }
 
@@ -454,8 +454,8 @@ def own_is_equivariant(student, case):
         heard = array_of(student.own(np.concatenate([X[:1], case.normal(len(X) - 1, 3)])))
         expect(
             np.abs(heard[0] - y[0]).max() > 1e-6,
-            "own: no row depends on the other elements: with other elements in the set, the first "
-            "row of the result stays the same",
+            "own: each row must depend on the other elements, but with other elements in the set, "
+            "the first row of the result stays the same",
             "no row depends on the others",
         )
 

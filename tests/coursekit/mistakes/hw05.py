@@ -51,7 +51,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ),
     (TWICE, TWICE.replace("[mask, mask]", "[mask, mask | True]"), "Does padding count"),
     (TWICE, TWICE.replace("return np", "return 2 * x, mask; np"), "twice: expected shapes"),
-    (OWN, "return X", "no row depends on the other elements"),
+    (OWN, "return X", "each row must depend on the other elements"),
     (OWN, "return X - X.mean(axis=0)", "only through their mean"),
     (OWN, "return np.cumsum(X, axis=0)", "it is not equivariant"),
     (OWN, "return distance", "expected shape"),

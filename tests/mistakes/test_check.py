@@ -1,0 +1,107 @@
+"""Mistakes with the checks themselves: the error that each must raise."""
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tests.check.slips import linear
+from tinyattn import check, nn, optim
+from tinyattn.check import gradcheck
+
+rng = np.random.default_rng(3)
+X, TOKENS = rng.normal(size=(2, 3)), rng.normal(size=(3, 6, 8))
+BATCH, CLASSES = rng.normal(size=(8, 5)).astype(np.float32), rng.integers(0, 3, 8)
+NUMBERS = rng.normal(size=(8, 2)).astype(np.float32)
+
+
+def test_what_cannot_be_checked():
+    with pytest.raises(ValueError, match="no input is floating point"):
+        gradcheck(lambda x: x, np.arange(3))
+    with pytest.raises(ValueError, match="no floating-point result"):
+        gradcheck(lambda x: x > 0, X)
+    with pytest.raises(ValueError, match="a different result each time"):
+        gradcheck(lambda x: x * rng.normal(), X)
+    with pytest.raises(ValueError, match="is float32, too coarse"):
+        gradcheck(lambda x: x.astype(np.float32), X)
+    with np.errstate(invalid="ignore"):
+        report = gradcheck(lambda x: np.log(x), np.array([1.0, -2e-6]))
+    assert "not finite around this point" in report.causes[0]
+
+
+def test_what_has_no_permutation():
+    with pytest.raises(ValueError, match="nothing to permute"):
+        check.invariant(np.sum, np.ones((1, 3)))
+    with pytest.raises(ValueError, match="out_axis="):
+        check.equivariant(lambda x: np.sum(x, axis=0), np.ones((4, 3)))
+
+
+def test_dropout_is_named():
+    with pytest.raises(ValueError, match="Switch dropout off with .eval"):
+        check.causal(nn.Dropout(0.5), TOKENS)
+
+
+def test_wrong_shapes_of_checks_of_masks_are_explained():
+    with pytest.raises(ValueError, match="axis 1 of the result must have length 6"):
+        check.causal(lambda x: x[:, 1:], TOKENS)
+    with pytest.raises(ValueError, match="at least 2 entries"):
+        check.isolated(lambda x: x, TOKENS[:1])
+    with pytest.raises(TypeError, match="Check one of them, for example lambda x: f"):
+        check.causal(lambda x: (x, x), TOKENS)
+    with pytest.raises(ValueError, match="two different tokens"):
+        check.causal(lambda x: x, np.ones((2, 3), int))
+    with pytest.raises(ValueError, match="T >= 2"):
+        check.padding(lambda x, keep: x, TOKENS[:, :1])
+
+
+def mlp(out=3, **options):
+    return nn.MLP([5, 32, out], rng=0, **options)
+
+
+@pytest.mark.parametrize(
+    ("batch", "loss", "error", "message"),
+    [
+        (BATCH, None, ValueError, r"expected batch = \(x, target\)"),
+        (
+            (BATCH, NUMBERS[:, 0]),
+            None,
+            ValueError,
+            r"must have shape \(8, 3\), got \(8,\). Pass loss=",
+        ),
+        ((BATCH, CLASSES[:5]), None, ValueError, r"must have shape \(8,\) \(classes on the last"),
+        ((BATCH, CLASSES), lambda m, x, y: m(x), TypeError, r"a single number, got shape \(8, 3\)"),
+        ((BATCH, CLASSES), lambda m, x, y: 1.0, TypeError, "a single number, got float"),
+    ],
+)
+def test_a_training_that_cannot_be_checked_is_explained(batch, loss, error, message):
+    with pytest.raises(error, match=message):
+        check.trains(mlp(), batch, loss)
+
+
+def test_other_arguments_of_watch_are_refused():
+    with pytest.raises(TypeError, match=r"Write check\.watch\(model, optimizer\)"):
+        with check.watch(optim.SGD([ta.tensor([1.0], requires_grad=True)]), linear()):
+            pass
+
+
+def test_a_model_without_parameters_does_not_train():
+    model = mlp().requires_grad_(False)
+    with pytest.raises(ValueError, match="no parameters that require a gradient"):
+        check.trains(model, (BATCH, CLASSES))
+
+
+def test_a_rule_that_adds_into_its_gradient_is_named_while_it_is_watched():
+    """np.add.at writes into an array that is read-only, up to NumPy 2.4."""
+
+    @ta.primitive
+    def square(x):
+        return x**2
+
+    def rule(g, y, x):
+        np.add.at(g, [0], np.float32(1))
+        return g * 2 * x
+
+    square.defvjp(rule)
+    model = nn.Linear(3, 2, rng=0)
+    with pytest.raises(ValueError, match="square: its rule writes into one of its arguments"):
+        with check.watch(model, optim.SGD(model.parameters(), lr=0.01)):
+            np.sum(2 * square(model(np.ones((4, 3), np.float32))[:, 0])).backward()

@@ -1,0 +1,259 @@
+"""Mistakes with functions of tensors: the error that each must raise."""
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+import tinyattn.functional as F
+from tinyattn import nn
+from tinyattn.engine.autograd import Tensor
+from tinyattn.kernels import numba
+
+needs_numba = pytest.mark.skipif(numba is None, reason="without Numba there is no kernel")
+
+
+@pytest.mark.parametrize("impl", ["sums", pytest.param("kernel", marks=needs_numba)])
+def test_compiled_implementations_refuse_the_second_derivative(impl):
+    q = Tensor(np.ones((3, 2)), requires_grad=True)
+    y = F.scaled_dot_product_attention(q, q, q, impl=impl)
+    with pytest.raises(
+        NotImplementedError, match='cannot be differentiated twice.*Use impl="numpy"'
+    ):
+        y.sum().backward(create_graph=True)
+
+
+def test_self_attention_refuses_what_cannot_be_divided():
+    with pytest.raises(ValueError, match="10 features, which cannot be divided .* of 3 heads"):
+        F.packed_self_attention(Tensor(np.ones((4, 10))), 3)
+    with pytest.raises(ValueError, match=r"mask \(3, 3\) does not broadcast"):
+        F.packed_self_attention(Tensor(np.ones((150, 12), np.float32)), 2, np.ones((3, 3), bool))
+
+
+x54, x74 = np.ones((2, 5, 4)), np.ones((2, 7, 4))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(k=x74), "k has 7 keys but v has 5 values; both must be S"),
+        (dict(k=x54[..., :3]), "q has 4 features but k has 3; both must be D"),
+        (dict(q=np.ones(4)), r"q must be \[..., T, D\] \(q \(4,\), k \(2, 5, 4\)"),
+        (dict(q=np.ones((3, 5, 4))), "the leading axes do not broadcast"),
+        (dict(mask=np.ones((5, 4), bool)), r"mask \(5, 4\) does not broadcast to \[..., T, S\]"),
+        (dict(mask=np.ones((3, 2, 5, 5), bool)), r"mask \(3, 2, 5, 5\) does not broadcast"),
+        (dict(bias=np.ones((3, 5, 5))), r"bias \(3, 5, 5\) does not .* = \(2, 5, 5\)"),
+        (dict(impl="cuda"), "must be one of auto, sums, numpy, kernel, got impl='cuda'"),
+    ],
+)
+def test_wrong_shapes_of_attention(arguments, message):
+    arguments = {**dict(q=x54, k=x54, v=x54), **arguments}
+    with pytest.raises(ValueError, match=message):
+        F.scaled_dot_product_attention(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(mask=np.ones((5, 5))), r"mask must be bool \(True where a query may .*, got float64"),
+        (dict(q=np.ones((5, 4), int)), f"q must be floating point, got {np.int_.__name__}"),
+        (
+            dict(
+                q=x54.astype(np.float16),
+                k=x54.astype(np.float16),
+                v=x54.astype(np.float16),
+                impl="kernel",
+            ),
+            "takes float32 or float64, got float16",
+        ),
+    ],
+)
+def test_wrong_dtypes_of_attention(arguments, message):
+    arguments = {**dict(q=x54, k=x54, v=x54), **arguments}
+    with pytest.raises(TypeError, match=message):
+        F.scaled_dot_product_attention(**arguments)
+
+
+def ones(*shape):
+    return ta.tensor(np.ones(shape))
+
+
+BAD = [
+    (lambda: F.conv1d(ones(2, 3, 5), ones(4, 2, 3)), "channels do not match, because x has 3.*2$"),
+    (lambda: F.conv1d(ones(2, 3, 5), ones(4, 3)), r"weight must be .* with 3 axes, got .*\(4, 3\)"),
+    (lambda: F.conv1d(ones(2, 3, 5), ones(4, 1, 3), groups=3), "4 output.*groups=3 does not div"),
+    (lambda: F.conv1d(ones(2, 3, 5), ones(4, 1, 3), groups=0), "expected 1 <= groups, got groups"),
+    (
+        lambda: F.conv1d(ones(2, 3, 5), ones(4, 3, 3), ones(1)),
+        r"bias must have .*\(4,\), got .*\(1",
+    ),
+    (lambda: F.conv2d(ones(2, 3, 5, 5), ones(4, 3, 3, 3), ones(9), impl="kernel"), "bias must"),
+    (lambda: F.conv2d(ones(2, 3, 5, 5), ones(4, 3, 3, 3), stride=(1, 2, 3)), "each of 2 axes"),
+    (lambda: F.neighbour_table(5, 3), r"lengths must be a tuple.*got 5"),
+    (lambda: F.pad(ones(2, 3), 1), "pad must be .*got 1 for shape"),
+    (lambda: F.conv1d(ones(1, 1, 2), ones(1, 1, 3)), "does not fit"),
+    (lambda: F.conv2d(ones(2, 5), ones(4, 2, 3, 3)), r"expected \[B, C, H, W\]"),
+    (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), stride=2, padding="same"), "needs stride=1"),
+    (
+        lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), padding="reflect"),
+        'number, "same" or "valid", got',
+    ),
+    (lambda: F.max_pool1d(ones(1, 1, 5), 2, padding=2), "padding <= kernel_size / 2"),
+    (lambda: nn.Conv1d(3, 4, 2, groups=2), "must divide"),
+    (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), impl="fast"), "must be one of auto, sums"),
+    (lambda: F.max_pool1d(ones(1, 1, 5), 2, impl="fast"), "must be one of auto, sums, numpy"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_bad_input_of_convolutions_is_explained(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: F.max_pool1d(x, 2, ceil_mode=True),
+        lambda x: F.avg_pool1d(x, 2, count_include_pad=False),
+        lambda x: F.avg_pool2d(x[None], 2, divisor_override=3),
+        lambda x: F.pad(x, (1, 1), mode="reflect"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(call):
+    with pytest.raises(NotImplementedError, match=r"only (ceil_mode|count|divisor|mode)"):
+        call(ones(1, 2, 4))
+
+
+def test_linear_says_which_axis_is_wrong():
+    with pytest.raises(ValueError, match=r"x has shape \(2, 3\).*needs 4 features"):
+        F.linear(ta.tensor(np.ones((2, 3))), ta.tensor(np.ones((5, 4))))
+
+
+@pytest.mark.parametrize("ids", [np.array([0, -1]), np.array([5])])
+def test_embedding_refuses_ids_outside(ids):
+    with pytest.raises(IndexError, match="expected integers from 0 to 4"):
+        F.embedding(ids, ta.tensor(np.ones((5, 2))))
+
+
+def test_embedding_refuses_floats():
+    with pytest.raises(TypeError, match="expected integers"):
+        F.embedding(np.array([0.0]), ta.tensor(np.ones((5, 2))))
+
+
+def test_cosine_similarity_of_other_shapes():
+    with pytest.raises(ValueError, match=r"x1 \(4, 3\) and x2 \(4, 2\) do not broadcast"):
+        F.cosine_similarity(np.ones((4, 3)), np.ones((4, 2)))
+
+
+def test_norms_refuse_another_last_axis():
+    with pytest.raises(ValueError, match=r"expected the last axes of x to be \(4,\)"):
+        F.layer_norm(ta.tensor(np.ones((4, 3))), 4)
+
+
+@pytest.mark.parametrize("shape", [(1,), (5,), (512, 512), (512, 1)])
+@pytest.mark.parametrize("what", ["weight", "bias"])
+def test_norms_refuse_parameters_of_another_shape(what, shape):
+    """The kernels, which run for this size, would read memory that does not belong to them."""
+    x, p = np.ones((512, 512), np.float32), np.ones(shape, np.float32)
+    average = np.ones(512, np.float32)
+    message = rf"{what} must have shape \(512,\), got \({shape[0]}"
+    with pytest.raises(ValueError, match=f"^layer_norm: {message}"):
+        F.layer_norm(x, 512, **{what: p})
+    with pytest.raises(ValueError, match=f"^batch_norm: {message}"):
+        F.batch_norm(x, average, average, **{what: p})
+    if what == "weight":
+        with pytest.raises(ValueError, match=f"^rms_norm: {message}"):
+            F.rms_norm(x, 512, p)
+
+
+def test_batch_norm_needs_averages_unless_in_training():
+    x, average = np.ones((4, 3)), np.ones(3)
+    with pytest.raises(ValueError, match=r"running_mean must be an array \[3\], got None"):
+        F.batch_norm(x, None, average)
+    with pytest.raises(ValueError, match=r"running_var must be an array \[3\], got None"):
+        F.batch_norm(x, average, None)
+    with pytest.raises(ValueError, match=r"running_var must have shape \(3,\), got \(1,\)"):
+        F.batch_norm(x, average, np.ones(1), training=True)
+
+
+def test_batch_norm_refuses_a_batch_of_one():
+    with pytest.raises(ValueError, match="more than one value per feature"):
+        F.batch_norm(ta.tensor(np.ones((1, 3))), None, None, training=True)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [F.mse_loss, F.l1_loss, F.huber_loss, F.binary_cross_entropy_with_logits, F.kl_div],
+)
+def test_losses_refuse_shapes_that_would_broadcast(loss):
+    with pytest.raises(ValueError, match=r"input has shape \(3, 1\), but target has \(3,\)"):
+        loss(ta.tensor(np.ones((3, 1))), np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "message"),
+    [
+        (np.array([0, -1]), IndexError, "from 0 to 2, got -1"),
+        (np.array([0, 3]), IndexError, "from 0 to 2, got 3"),
+        (np.array([0.0, 1.0]), TypeError, "expected integers"),
+        (np.array([[0, 1]]), ValueError, r"target must have shape \(2,\)"),
+    ],
+)
+def test_cross_entropy_refuses_bad_targets(target, error, message):
+    with pytest.raises(error, match=message):
+        F.cross_entropy(ta.tensor(np.ones((2, 3))), target)
+
+
+def test_reductions_are_named():
+    with pytest.raises(ValueError, match='"mean", "sum" or "none", got \'avg\''):
+        F.mse_loss(ta.tensor([1.0]), np.ones(1), reduction="avg")
+
+
+SIGNAL = np.ones((1, 1, 5))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: F.max_pool1d(SIGNAL, 0), "dilation >= 1"),
+        (lambda: F.max_pool1d(SIGNAL, 2, 0), "dilation >= 1"),
+        (lambda: F.max_pool1d(SIGNAL, 2, dilation=0), "dilation >= 1"),
+        (lambda: F.avg_pool1d(SIGNAL, 2, padding=-1), "expected padding >= 0"),
+        (lambda: F.conv1d(SIGNAL, ta.tensor(SIGNAL), padding=-1), "expected padding >= 0"),
+        (
+            lambda: F.cross_entropy(ta.tensor(SIGNAL[0]), [1], label_smoothing=2),
+            "0 <= label_smoothing <= 1",
+        ),
+    ],
+)
+def test_bad_options_are_explained(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
+@pytest.mark.parametrize("shape", [(3, 1), (1, 3), (2,), ()])
+def test_weights_of_classes_have_one_axis(loss, shape):
+    x = ta.tensor(np.zeros((2, 3), np.float32))
+    with pytest.raises(ValueError, match=r"weight must be \[3\], a number for each class"):
+        loss(x, np.array([0, 2]), weight=np.ones(shape))
+    with pytest.raises(ValueError, match=r"weight must be \[3\]"):
+        F.cross_entropy(x, np.full((2, 3), 1 / 3), weight=np.ones(shape))
+
+
+@needs_numba
+def test_a_channel_that_the_compiled_loop_cannot_index_is_refused():
+    x = np.broadcast_to(np.float32(0), (1, 1, 2**16, 2**15))  # 4 bytes
+    with pytest.raises(ValueError, match="cannot index"):
+        F.max_pool2d(x, 2, impl="kernel")
+
+
+def test_half_precision_is_for_numpy_alone():
+    x = np.ones((1, 1, 8), np.float16)
+    with pytest.raises(TypeError, match='impl="numpy", which takes every dtype'):
+        F.conv1d(x, x[:, :, :3], impl="sums")
+
+
+def test_whole_numbers_have_no_kernel():
+    with pytest.raises(TypeError, match='impl="kernel" takes float32 or float64'):
+        F.max_pool1d(ta.tensor(np.arange(8).reshape(1, 1, 8)), 2, impl="kernel")

@@ -1,0 +1,33 @@
+"""Mistakes with metrics: the error that each must raise."""
+
+import numpy as np
+import pytest
+
+from tinyattn import metrics
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "says"),
+    [
+        (np.zeros((2, 2)), np.zeros((2, 2)), r"scores and labels must both be \[N\]"),
+        (np.zeros(3), np.zeros(2), r"got \(3,\) and \(2,\)"),
+        (np.array([1, np.nan]), np.array([0, 1]), "scores must be finite, got nan for event 1"),
+        (np.zeros(2), np.array([-1, 1]), r"labels must be 0 .* or 1 .*, got -1$"),
+        (np.zeros(2), np.array([1, 1]), "must contain both 0 .* and 1 .*, got only 1$"),
+        (np.zeros(0), np.zeros(0), "must contain both .*, got no events"),
+    ],
+)
+def test_wrong_input(scores, labels, says):
+    for f in (metrics.roc_curve, metrics.roc_auc):
+        with pytest.raises(ValueError, match=says):
+            f(scores, labels)
+
+
+def test_wrong_numbers():
+    labels = np.array([0, 1])
+    for efficiency in (0, -1, 1.1, np.nan):
+        with pytest.raises(ValueError, match="0 < efficiency <= 1"):
+            metrics.background_rejection(labels, labels, efficiency)
+    for passed, total in ((-1, 5), (6, 5), (0, 0)):
+        with pytest.raises(ValueError, match="0 <= passed <= total"):
+            metrics.rejection(passed, total)

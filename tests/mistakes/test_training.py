@@ -1,0 +1,100 @@
+"""Mistakes with the training loop: the error that each must raise."""
+
+import numpy as np
+import pytest
+
+from tests.test_training import Line, examples, fit_line, squares
+from tinyattn import nn, optim, training
+
+
+def called(model=None, optimizer=None):
+    model = model or Line()
+    optimizer = optimizer or optim.SGD([nn.Parameter(1.0)], lr=0.1)
+    return training.fit(model, squares, optimizer, examples(), quiet=True)
+
+
+@pytest.mark.filterwarnings("ignore::tinyattn.check.SlipWarning")
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: called(model=Line), TypeError, "model is the class Line. Make one of it"),
+        (lambda: called(optimizer=optim.Adam), TypeError, "optimizer is the class Adam"),
+        (lambda: fit_line(schedule=optim.StepLR), TypeError, "schedule is the class StepLR"),
+        (lambda: fit_line(schedule=lambda step: 0.1), TypeError, "expected a schedule, got a func"),
+        (
+            lambda: fit_line(valid=examples(), metric="accuracy"),
+            TypeError,
+            "of .model, x, y., got a str. Pass for example training.accuracy",
+        ),
+        (
+            lambda: fit_line(train=np.ones((9, 2)), valid=np.ones(9)),
+            TypeError,
+            "Pass inputs and labels together, train=.x, y.",
+        ),
+        (lambda: fit_line(patience=2), ValueError, "computed on held-out data. Pass valid="),
+        (lambda: fit_line(metric=squares), ValueError, "computed on held-out data. Pass valid="),
+        (
+            lambda: fit_line(train=iter([examples()])),
+            ValueError,
+            "no batch in epoch 2. It is empty, or a generator that is used up",
+        ),
+        (lambda: fit_line(train=[]), ValueError, "no batch in epoch 1"),
+        (lambda: fit_line(train=3), TypeError, "must be arrays .* or batches, got int"),
+        (lambda: fit_line(train=(np.ones(3), np.ones(4))), ValueError, "same number of examples"),
+        (
+            lambda: fit_line(lr=1e12, epochs=50),
+            FloatingPointError,
+            r"the loss is (nan|inf) in step \d+ \(epoch \d+\)",
+        ),
+        (lambda: training.evaluate(Line(), squares, []), ValueError, "held_out gave no batch"),
+        (lambda: training.evaluate(Line(), squares, 3), TypeError, "^evaluate: held_out must be"),
+        (lambda: fit_line(valid=3), TypeError, "^fit: valid must be arrays .*, got int"),
+        (
+            lambda: fit_line(valid=iter([examples()])),
+            ValueError,
+            "^fit: valid gave no batch after epoch 2. It is empty, or a generator",
+        ),
+        (
+            lambda: training.fit_steps(Line(), lambda m: 1.0, 2),
+            TypeError,
+            r"^fit_steps: loss\(model\) must return a Tensor with a single number, got float",
+        ),
+        (
+            lambda: training.fit_steps(Line(), lambda m: squares(m, *examples()) * np.inf, 2),
+            FloatingPointError,
+            r"^fit_steps: the loss is inf in step 1\. Look .* too large \(lower it\), a log",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
+def test_errors_say_what_to_do(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("loss", "came"),
+    [
+        (lambda m, x, y: (m(x) - y) ** 2, r"shape \(8,\)"),
+        (lambda m, x, y: squares(m, x, y).item(), "float"),
+        (lambda m, x, y: None, "NoneType"),
+    ],
+)
+def test_a_loss_that_is_not_one_number(loss, came):
+    model = Line()
+    with pytest.raises(TypeError, match=f"a single number, got {came}"):
+        training.fit(
+            model, loss, optim.SGD(model.parameters(), lr=0.1), examples(), batch_size=8, quiet=True
+        )
+
+
+def test_fit_steps_wants_one_number():
+    with pytest.raises(TypeError, match="must return a Tensor with a single number"):
+        training.fit_steps(nn.Linear(2, 1, rng=0), lambda m: m(np.zeros((3, 2), np.float32)), 2)
+
+
+def test_accuracy_needs_a_class_for_each_example():
+    scores = np.array([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match=r"need classes of shape \(3,\), got \(2,\)"):
+        training.accuracy(lambda x: x, scores, [1, 0])

@@ -1,0 +1,72 @@
+"""Mistakes with explorers: the error that each must raise."""
+
+import numpy as np
+import pytest
+
+from tests.widgets.test_own_words import TEXT, TOKENIZER, model_of
+from tinyattn import data, widgets
+
+RNG = np.random.default_rng(0)
+Q, KEYS = RNG.normal(size=64), RNG.normal(size=(12, 64))
+LOGITS = 2 * RNG.normal(size=(3, 20))
+BETA = RNG.uniform(size=30) ** 3
+X = np.concatenate([0.2 * RNG.normal(size=(15, 2)), 0.2 * RNG.normal(size=(15, 2)) + [1.5, 0.5]])
+MAPS = np.exp(RNG.normal(size=(2, 3, 4, 5)))
+FEATURES = np.array([RNG.normal(size=4) / (layer + 1) for layer in range(3)])
+SQUARE = [(0, 1), (1, 2), (2, 3), (3, 0)]
+CORNERS = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: widgets.temperature([]), "at least one element"),
+        (lambda: widgets.temperature([1.0, np.nan]), "nan or infinity"),
+        (lambda: widgets.temperature([1.0, 2.0], ["one"]), "labels must have 2 entries, got 1"),
+        (lambda: widgets.score_variance(Q, KEYS[:, :5]), "64 features, but keys has 5"),
+        (lambda: widgets.vectors((0, 0)), "query must not be .0, 0"),
+        (lambda: widgets.attention(MAPS, list("abc")), "tokens must have 4 entries, got 3"),
+        (lambda: widgets.attention(MAPS, "abcd", "vwxyz", layer=2), "got layer=2, head=0, "),
+        (lambda: widgets.attention(MAPS, list("abcd"), list("vwxyz"), query=4), "query=4"),
+        (
+            lambda: widgets.sampling(LOGITS, list("ab"), ["x"] * 3),
+            "tokens must have 20 entries, got 2",
+        ),
+        (lambda: widgets.spectral_radius(np.ones((2, 3))), "must be square"),
+        (lambda: widgets.spectral_radius(np.zeros((2, 2))), "all eigenvalues of W are 0"),
+        (lambda: widgets.positions(d=7), "an even d >= 2"),
+        (lambda: widgets.neighbours(np.ones((3, 3))), r"must be \[N, 2\]"),
+        (
+            lambda: widgets.over_smoothing(FEATURES, SQUARE, CORNERS[:2]),
+            "each of the 4 nodes, got 2",
+        ),
+        (lambda: widgets.gravnet([-1.0]), "expected distances >= 0"),
+        (lambda: widgets.condensation(charges=[1.0]), "each of the 2 centres, got 1"),
+        (lambda: widgets.thresholds(BETA, X[:3]), "the same number of points"),
+    ],
+)
+def test_what_is_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: widgets.own_words(None, TOKENIZER, ""), TypeError, "got NoneType and BytePairs"),
+        (
+            lambda: widgets.own_words(model_of(), data.tokenizers.Bytes(), ""),
+            TypeError,
+            "got GPT and Bytes",
+        ),
+        (
+            lambda: widgets.own_words(model_of(), data.tokenizers.BytePairs.train(TEXT, 260), ""),
+            ValueError,
+            "must have the .* tokens of the model and one special token, got 260 tokens and 0 "
+            "special ones",
+        ),
+    ],
+)
+def test_what_own_words_refuses(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
