@@ -362,7 +362,7 @@ def where(condition, a=None, b=None):
     if a is None and b is None:
         return np.where(to_array(condition))
     if a is None or b is None:
-        raise ValueError(
+        raise TypeError(
             "np.where: either both a and b must be given, or neither of them. Write "
             "np.where(condition, a, b)"
         )
