@@ -5,7 +5,7 @@ import pytest
 
 import tinyattn as ta
 import tinyattn.functional as F
-from tinyattn import data, graph, metrics, nn, optim, plot, widgets
+from tinyattn import data, graph, metrics, models, nn, optim, plot, widgets
 from tinyattn.data.sentences import agreement
 from tinyattn.data.translation import from_pairs, phrases
 from tinyattn.graph import Graph
@@ -98,3 +98,56 @@ def test_places_that_are_not_finite():
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(IsADirectoryError, match="load: .* is a folder"):
         ta.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.MultiheadAttention(7, 2), "MultiheadAttention: embed_dim=7 .* num_heads=2"),
+        (lambda: nn.TransformerDecoderLayer(8, 3), "DecoderLayer: d_model=8 .* nhead=3 heads"),
+        (lambda: nn.Transformer(8, 3), "^Transformer: d_model=8 .* a multiple of nhead as d_model"),
+        (lambda: nn.PMA(7, 2), "PMA: d=7 cannot be divided among heads=2"),
+        (lambda: models.GPT(10, 8, 3, 1, 4), "GPT: d_model=8 .* num_heads=3"),
+        (lambda: models.Llama(10, 8, 3, 3, 1, 4), "Llama: d_model=8 .* num_heads=3"),
+        (lambda: nn.Transformer(8, 2, dropout=2), "0 <= dropout <= 1, got dropout=2"),
+        (lambda: models.BERT(9, 8, 2, 1, dropout=-1), "BERT: expected 0 <= dropout <= 1"),
+        (lambda: nn.Conv2d(1, 1, (3, 3, 3)), "kernel_size must be a number, or 2 for the axes"),
+    ],
+)
+def test_errors_speak_of_the_arguments_that_were_written(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Dropout(None), "Dropout: p must be a number, got None$"),
+        (lambda: nn.BatchNorm1d(2, eps=None), "eps must be a number, got None$"),
+        (lambda: nn.MLP([2, 3, 1], activation=nn.ReLU()), "MLP: activation must be the class of a"),
+        (lambda: nn.MLP(None), "sizes must be a list, such as .*, got None"),
+        (lambda: nn.ModuleList(nn.ReLU()), r"got ReLU\. Write nn\.ModuleList\(\[a, b\]\)"),
+        (lambda: nn.TransformerEncoder(3, 2), "encoder_layer must be a layer, got 3"),
+        (lambda: nn.MSELoss("sum"), r"^MSELoss\(\) takes 1 positional argument but 2 were given"),
+    ],
+)
+def test_wrong_kinds_of_layers_are_named(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+def test_attention_names_the_shapes_that_were_passed():
+    layer, x = nn.MultiheadAttention(8, 2), np.zeros((2, 3, 8), np.float32)
+    for k, v in ((x, x[:, :2]), (np.concatenate([x, x]), np.concatenate([x, x]))):
+        with pytest.raises(ValueError, match=r"the same number S of tokens.*got q \(2, 3, 8\), k"):
+            layer(x, k, v)
+
+
+def test_positions_are_whole_numbers_one_for_each_token():
+    x = np.zeros((2, 3, 8), np.float32)
+    for layer in (nn.PositionalEncoding(8, 5), nn.RotaryEmbedding(8)):
+        for wrong in ([0, 1], [0, 1, 0.5], "a"):
+            with pytest.raises(
+                ValueError, match=r"positions must be whole numbers \[3\] or \[B, 3"
+            ):
+                layer(x, positions=wrong)
