@@ -6,7 +6,7 @@ from tinyattn.course.checks.code import free_names
 
 
 class Program:
-    """The code in the box of a task: given cells, the student's statements, the allowed names."""
+    """The code in a task's environment: given cells, the student's statements, allowed names."""
 
     def __init__(self, task, plan, code, samples=()):
         self.task, self.plan, self.code = task, plan, code
@@ -16,8 +16,8 @@ class Program:
             names |= free_names(ast.parse(source))
         self.own, _ = code.needed(names)
 
-    def job(self, box, *, light=False):
-        """Return the message that fills a box. With `light`, no statement takes long."""
+    def job(self, environment, *, light=False):
+        """Return the message that fills an environment. With `light`, no statement takes long."""
         homework = self.plan.homework
         kept = {}
         for statement in self.own:
@@ -28,7 +28,7 @@ class Program:
             for place, indices in sorted(kept.items())
         ]
         return {
-            "box": box,
+            "environment": environment,
             "allow": homework.listed(self.task),
             "by_hand": self.task in homework.by_hand,
             "engine": homework.by_hand.get(self.task, []),

@@ -37,7 +37,7 @@ class Worker:
         return self._started
 
     def number(self):
-        """Return a number for a new box."""
+        """Return a number for a new environment."""
         return next(self._numbers)
 
     def send(self, job):
@@ -58,11 +58,11 @@ class Worker:
 
 
 class RemoteStudent(Student):
-    """A student whose functions are in one box: a program in a worker's process."""
+    """A student whose functions are in one environment: a program in a worker's process."""
 
     def __init__(self, worker, program, broken=()):
         self._worker, self._program, self._broken = worker, program, list(broken)
-        self._box, self._in, self._lost_at_once = None, None, None
+        self._environment, self._in, self._lost_at_once = None, None, None
         self._errors, self._light, self._late = [], False, 0
         self.counted = None
 
@@ -75,7 +75,7 @@ class RemoteStudent(Student):
         self.counted = None
         try:
             self._start()
-            reply = self._worker.send(job | {"box": self._box})
+            reply = self._worker.send(job | {"environment": self._environment})
             if "value" in reply:
                 self.counted = int(reply["counted"])
                 return {"value": decode(reply["value"])}
@@ -94,9 +94,9 @@ class RemoteStudent(Student):
             raise self._lost_at_once
         if self._worker.started() == self._in:
             return
-        self._box = self._worker.number()
+        self._environment = self._worker.number()
         try:
-            ran = self._worker.send(self._program.job(self._box, light=self._light))
+            ran = self._worker.send(self._program.job(self._environment, light=self._light))
         except ProcessLost as lost:
             # functions may depend on the training, so it is left out only in a second attempt
             if not self._light:

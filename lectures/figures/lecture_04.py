@@ -5,7 +5,7 @@ from blocks import LETTERS, ROLES, legend, legend_boxes
 from coursekit.drawing import Drawing
 from coursekit.drawing.style import BIG, QUIET, THINGS
 
-CELL = 13  # pixels of a number in a matrix; T = 5 words, d = 8 features, two heads
+CELL = 13  # pixels of a number in a matrix; N = 5 words, D = 8 features, two heads
 
 
 def multihead():
@@ -17,7 +17,7 @@ def multihead():
         "the output matrix.",
     )
     d.matrix(56, 285, 5, 8, CELL, "state", "$X$", part="X")
-    d.sizes(56, 338, "T", "d")
+    d.sizes(56, 338, "N", "D")
     for role, y in zip(ROLES, (110, 285, 460), strict=True):
         with d.part(role):
             letter = LETTERS[role]
@@ -30,8 +30,8 @@ def multihead():
                 d.text(314 + 52 * (k - 1), y, label, BIG - 2, THINGS[role][1])
                 d.badge(314 + 52 * (k - 1), y - 48, k, radius=11)
             d.arrow(w.e, m.w, thing=role)
-    d.sizes(200, 40, "d", "d")
-    d.sizes(340, 160, "T", "d")
+    d.sizes(200, 40, "D", "D")
+    d.sizes(340, 160, "N", "D")
     d.frame(430, 20, 968, 540, part="heads")
     for role, y in zip(ROLES, (110, 285, 460), strict=True):
         d.arrow((392, y), (430, y), thing=role, part=role)
@@ -39,7 +39,7 @@ def multihead():
         _head(d, 1, 60, 148)
     with d.step(2):
         _head(d, 2, 310, 398)
-        d.text(448, 516, r"$h = 2$ heads, $d_k = d / h$", 18, QUIET, "start", part="heads")
+        d.text(448, 516, r"$h = 2$ heads, $d_k = D / h$", 18, QUIET, "start", part="heads")
     with d.step(3), d.part("output"):
         d.matrix(1096, 110, 5, 8, CELL, "state", split=2)
         for k in (1, 2):
@@ -48,7 +48,7 @@ def multihead():
         d.note(1096, 30, "concatenated")
         w = d.box("linear", 1096, 285, 104, 104, "$W^O$", size=BIG)
         z = d.matrix(1096, 460, 5, 8, CELL, "state", "$Z$")
-        d.sizes(1096, 513, "T", "d")
+        d.sizes(1096, 513, "N", "D")
         d.arrow((968, 110), (1044, 110), thing="state")
         d.arrow((1096, 143), w.n, thing="state")
         d.arrow(w.s, z.n, thing="state")
@@ -71,11 +71,11 @@ def _head(d, k, title, y):
         d.arrow(key.e, soft.w)
         d.arrow(soft.e, a.w)
         for x, axes in (
-            (478, ("T", "d/h")),
-            (565, ("d/h", "T")),
-            (753, ("T", "T")),
-            (838, ("T", "d/h")),
-            (924, ("T", "d/h")),
+            (478, ("N", "D/h")),
+            (565, ("D/h", "N")),
+            (753, ("N", "N")),
+            (838, ("N", "D/h")),
+            (924, ("N", "D/h")),
         ):
             d.sizes(x, q.bottom + 22, *axes)
 

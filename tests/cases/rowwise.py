@@ -58,6 +58,6 @@ case(
 for note, bias in (("alone", ()), ("bias", (normal(1, 3, 3),))):
 
     def heads(x, bias=None):
-        return attention.packed_self_attention(x, bias, SEEN, True, 2, impl="kernel")
+        return attention.packed_self_attention(x, SEEN, bias, True, 2, impl="kernel")
 
     case(attention.packed_self_attention, normal(2, 3, 12), *bias, f=heads, note=note, order=1)

@@ -148,10 +148,10 @@ FREE = [
         "return f(Q, K, V).numpy()")),
     ("hw04", 1, "a kernel", loops(
         DISTANCES + "from tinyattn.kernels import attention\n"
-        "return attention.heads_by_loops(Q, K, V, b, None, False, c)[0]")),
+        "return attention.heads_by_loops(Q, K, V, None, b, False, c)[0]")),
     ("hw04", 1, "an operation", loops(
         DISTANCES + "from tinyattn.ops import attention\n"
-        "return attention.attention(*map(ta.tensor, (Q, K, V, b)), None, False, c).numpy()")),
+        "return attention.attention(*map(ta.tensor, (Q, K, V)), None, b, False, c).numpy()")),
     ("hw04", 1, "a widget", loops(
         DISTANCES + "from tinyattn.widgets import weights\n"
         "return weights.softmax(c * Q @ K.T + b) @ V")),

@@ -78,15 +78,15 @@ def patience(monkeypatch):
 
 
 class Cells:
-    """The program of a box in which these cells run, and nothing else."""
+    """The program of an environment in which these cells run, and nothing else."""
 
     def __init__(self, *cells, allow=(), by_hand=False):
         self.cells, self.allow, self.by_hand = cells, list(allow), by_hand
 
-    def job(self, box, *, light=False):
+    def job(self, environment, *, light=False):
         own = [{"place": i, "source": s, "keep": None} for i, s in enumerate(self.cells)]
         rest = {"engine": [], "asked": [], "given": [], "sample": [], "by_hand": self.by_hand}
-        return {"box": box, "own": own, "allow": self.allow, **rest}
+        return {"environment": environment, "own": own, "allow": self.allow, **rest}
 
 
 @contextlib.contextmanager
@@ -97,7 +97,7 @@ def student_of(place, *cells, **options):
 
 @pytest.fixture(scope="module")
 def workers():
-    """{sandbox: a process in it}, for tests that are content with a box of their own in it."""
+    """{sandbox: a process in it}, for tests that need only an environment of their own in it."""
     there = {}
     yield there
     for worker in there.values():
@@ -209,17 +209,17 @@ def test_the_doors_of_a_box_are_closed(each_sandbox, workers, code):
 
 @needs_wasi
 def test_a_process_of_the_sandbox_has_no_files_and_no_network(in_wasm):
-    """With all of Python, as if a box had been broken out of."""
+    """With all of Python, as if an environment had been broken out of."""
     tries = ["open('/etc/passwd').read()", "__import__('os').listdir('/home')"]
-    tries += ["__import__('os').system('true')", "open('/box/server.py', 'a').write('x')"]
+    tries += ["__import__('os').system('true')", "open('/sandbox/server.py', 'a').write('x')"]
     tries += ["__import__('socket').create_connection(('127.0.0.1', 1))"]
     process = in_wasm.open()
     try:
         for code in tries:
             ask = f"def f(its):\n    return {code}"
-            boxes = {"box": 0, "own": [], "allow": [], "by_hand": False, "engine": []}
-            process.send(json.dumps(boxes | {"asked": [], "given": [], "sample": []}))
-            job = {"ask": ask, "name": "f", "inputs": {"list": []}, "box": 0}
+            filled = {"environment": 0, "own": [], "allow": [], "by_hand": False, "engine": []}
+            process.send(json.dumps(filled | {"asked": [], "given": [], "sample": []}))
+            job = {"ask": ask, "name": "f", "inputs": {"list": []}, "environment": 0}
             assert "error" in json.loads(process.send(json.dumps(job))), code
     finally:
         process.close()
@@ -299,10 +299,10 @@ def test_a_training_that_a_name_hangs_on_does_not_stop_the_rest(each_sandbox, mo
     cells = ["for x in iter(int, 1):\n    pass", "def f():\n    return 3"]
 
     class Program(Cells):
-        def job(self, box, *, light=False):
+        def job(self, environment, *, light=False):
             wait(monkeypatch, 5 if light else 2)
             self.cells = cells[1:] if light else cells
-            return super().job(box)
+            return super().job(environment)
 
     with Worker(each_sandbox) as worker:
         assert RemoteStudent(worker, Program()).ask(ask_for, "f") == 3

@@ -13,7 +13,6 @@ from tests.coursekit import browser
 from tests.coursekit import small_project as course_project
 from tinyattn import widgets
 from tinyattn.course import predictions, project
-from tinyattn.course.project import CourseError
 
 ASKING = """\
 ## A wager
@@ -285,26 +284,6 @@ def test_a_prediction_waits_for_the_page_that_shows_the_answer(tmp_path, second,
     assert copy[shown + 1]["id"].endswith("-compare")
 
 
-def test_a_prediction_comes_back_beside_the_result(tmp_path):
-    root = course_project.make(tmp_path)
-    assert "Noted" in repr(predictions.predict("three"))
-    shown = predictions.compare("C001", root=root)
-    assert "three" in repr(shown) and "total 2" in repr(shown)
-    assert "The result of the unchanged cells (C001, " in repr(shown)  # as in the ledger
-    assert "three" in shown._repr_html_()
-    assert "run a cell course.predict" in repr(predictions.compare())  # it was taken up, once
-    assert "Any guess" in repr(predictions.predict(""))
-    assert "<b>" not in predictions.predict("<b>")._repr_html_().replace("<b>Noted.</b>", "")
-    predictions.compare()
-
-
-def test_a_prediction_is_a_text_and_a_claim_is_one_of_the_ledger(tmp_path):
-    with pytest.raises(TypeError, match="a text in quotes, got 3 "):
-        predictions.predict(3)
-    with pytest.raises(CourseError, match="there is no claim C999"):
-        predictions.compare("C999", root=course_project.make(tmp_path))
-
-
 CHOICES = """\
 +++ {"tags": ["choices", "notebook-only"]}
 
@@ -342,43 +321,6 @@ def test_the_students_copy_answers_what_was_chosen(offering):
     said = repr(eval(sources[4], {"course": predictions}))
     assert "You said: A; it is B." in said and 'a coin has no "memory".' in said
     assert "heads has no *memory*." in said
-
-
-@pytest.mark.parametrize(
-    ("prediction", "said"),
-    [
-        ("A", "You said: A; it is B."),
-        ("b", "You said: B, and so it is."),
-        ("(B) because", "You said: B, and so it is."),
-        ("a sum", "You expected: “a sum”"),
-        ("Both", "You expected: “Both”"),
-        ("C", "You said: C, but the answers are A, B; it is B."),
-    ],
-)
-def test_an_answer_reads_the_letter(prediction, said):
-    predictions.predict(prediction)
-    seal = predictions.sealed("B", {"A": "too few", "B": "enough"})
-    assert "enough" not in seal
-    found = repr(predictions.answer(seal))
-    assert said in found and "Why: enough" in found
-    assert ("too few" in found) == (prediction == "A")
-    assert repr(predictions.answer(seal)) == found  # once more
-
-
-def test_an_answer_waits_for_the_prediction(monkeypatch):
-    monkeypatch.setattr(predictions, "_answered", {})
-    seal = predictions.sealed("B", {"A": "too few", "B": "enough"})
-    for _ in range(2):
-        predictions.predict("")
-        found = repr(predictions.answer(seal))
-        assert "No prediction yet" in found and "enough" not in found
-    predictions.predict("A")
-    assert "it is B" in repr(predictions.answer(seal))
-
-
-def test_the_right_answer_is_one_of_those_offered():
-    with pytest.raises(ValueError, match="one of the choices, A, B, got 'C'"):
-        predictions.sealed("C", {"A": "too few", "B": "enough"})
 
 
 @pytest.mark.parametrize(

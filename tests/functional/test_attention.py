@@ -187,7 +187,7 @@ def test_sums_are_the_formula():
     q, k, v = (np.random.default_rng(i).standard_normal((n, 3)) for i, n in enumerate((4, 5, 5)))
     e = np.exp(0.5 * np.einsum("td,sd->ts", q, k))
     expected = np.einsum("ts,sd->td", e / e.sum(-1, keepdims=True), v)
-    y, a = loops.attention_loops(q, k, v, np.zeros((4, 5)), np.ones((4, 5), bool), False, 0.5)
+    y, a = loops.attention_loops(q, k, v, np.ones((4, 5), bool), np.zeros((4, 5)), False, 0.5)
     np.testing.assert_allclose(y, expected, rtol=1e-14)
     np.testing.assert_allclose(a, e / e.sum(-1, keepdims=True), rtol=1e-14)
 
@@ -202,7 +202,7 @@ def test_blockwise_is_the_sums(case, block):
     *shapes, causal = {**CASES, **EMPTY}[case]
     (q, k, v, bias), mask = random_inputs(shapes)
     lead = loops.leading_axes(q, k, v)
-    heads = loops.matrices_of(lead, q, k, v, *loops.bias_and_mask(lead, q, k, bias, mask))
+    heads = loops.matrices_of(lead, q, k, v, *loops.mask_and_bias(lead, q, k, mask, bias))
     rng = np.random.default_rng(2)
     for head in zip(*heads, strict=True):
         inputs = *head, causal, 0.7
@@ -222,7 +222,7 @@ def test_blockwise_of_queries_that_see_nothing_and_of_scores_of_any_size():
     mask[0], mask[1, :7], mask[2, 3:] = False, False, False
     bias = np.where(np.arange(6)[:, None] == 3, 9.0 * np.arange(10), rng.standard_normal((6, 10)))
     bias[2, :2] = -np.inf
-    inputs = q, k, v, bias, mask, False, 5.0
+    inputs = q, k, v, mask, bias, False, 5.0
     y, a = loops.attention_loops(*inputs)
     expected = y, *loops.attention_loops_backward(g, q, k, v, a, 5.0)
     assert np.abs(q @ k.T * 5).max() > 1000
@@ -238,7 +238,7 @@ def test_blockwise_does_not_hide_nan():
     q, k, v = np.ones((3, 2)), np.ones((5, 2)), np.ones((5, 2))
     q[1], mask = np.nan, np.ones((3, 5), bool)
     mask[2] = False
-    y, *_ = loops.blockwise(q, k, v, np.zeros((3, 5)), mask, False, 1.0, 2)
+    y, *_ = loops.blockwise(q, k, v, mask, np.zeros((3, 5)), False, 1.0, 2)
     np.testing.assert_array_equal(y, [[1, 1], [np.nan, np.nan], [0, 0]])
 
 
@@ -270,8 +270,8 @@ def test_second_derivative_of_array_algebra():
 
 def test_gradients_that_nobody_wants_are_not_returned():
     (q, k, v, bias), _ = random_inputs(((5, 2), (5, 2), (5, 2), (5, 5), None))
-    y, saved = kernel.attention(q, k, v, bias, None, False, 1.0)
-    *_, db = kernel.attention_backward(y, y, saved, q, k, v, bias, None, False, 1.0, False)
+    y, saved = kernel.attention(q, k, v, None, bias, False, 1.0)
+    *_, db = kernel.attention_backward(y, y, saved, q, k, v, None, bias, False, 1.0, False)
     assert db is None
 
 

@@ -382,7 +382,7 @@ from tinyattn.kernels.fast import rowwise
 rng = np.random.default_rng(0)
 q, k, v, g = rng.standard_normal((4, 1, 2, 66, 3))
 mask, bias = rng.random((66, 66)) < 0.7, rng.standard_normal((2, 66, 66))
-rest = bias, mask, True, 0.5
+rest = mask, bias, True, 0.5
 y, saved = attention.attention(q, k, v, *rest)
 z, a = loops.heads_by_loops(q, k, v, *rest)
 found = y, *attention.attention_backward(g, y, saved, q, k, v, *rest)

@@ -125,7 +125,7 @@ MISTAKES = [
     (
         "F.scaled_dot_product_attention(tokens, tokens[..., :4], tokens)",
         ValueError,
-        "q has 8 features but k has 4",
+        "q has 8 features and k has 4, but they need the same number",
     ),
     (
         "F.scaled_dot_product_attention(tokens, tokens, tokens[:, :3])",

@@ -1,4 +1,4 @@
-"""Mistakes with claims, drawings and weights of a lecture: the error that each must raise."""
+"""Mistakes with claims, predictions, drawings and weights: the error that each must raise."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import pytest
 from tests import ROOT
 from tests.coursekit import small_project as course_project
 from tinyattn import course, nn
-from tinyattn.course import claims, two_processes
-from tinyattn.course.project import LEDGER
+from tinyattn.course import claims, predictions, two_processes
+from tinyattn.course.project import LEDGER, CourseError
 
 
 @pytest.mark.parametrize("holds", [1, None, "yes", np.ones(3, bool)])
@@ -74,3 +74,15 @@ def test_a_full_run_needs_a_control(root, monkeypatch):
     monkeypatch.setenv("TINYATTN_FULL", "1")
     with pytest.raises(course.ClaimError, match="C001 has no control, an experiment"):
         course.claim("C001", True, "total 2", root=root)
+
+
+def test_a_prediction_is_a_text_and_a_claim_is_one_of_the_ledger(tmp_path):
+    with pytest.raises(TypeError, match="a text in quotes, got 3 "):
+        predictions.predict(3)
+    with pytest.raises(CourseError, match="there is no claim C999"):
+        predictions.compare("C999", root=course_project.make(tmp_path))
+
+
+def test_the_right_answer_is_one_of_those_offered():
+    with pytest.raises(ValueError, match="one of the choices, A, B, got 'C'"):
+        predictions.sealed("C", {"A": "too few", "B": "enough"})

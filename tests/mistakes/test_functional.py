@@ -35,8 +35,8 @@ x54, x74 = np.ones((2, 5, 4)), np.ones((2, 7, 4))
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(k=x74), "k has 7 keys but v has 5 values; both must be S"),
-        (dict(k=x54[..., :3]), "q has 4 features but k has 3; both must be D"),
+        (dict(k=x74), "there are 7 keys and 5 values, but each key needs one value"),
+        (dict(k=x54[..., :3]), "q has 4 features and k has 3, but they need the same number"),
         (dict(q=np.ones(4)), r"q must be \[..., T, D\] \(q \(4,\), k \(2, 5, 4\)"),
         (dict(q=np.ones((3, 5, 4))), "the leading axes do not broadcast"),
         (dict(mask=np.ones((5, 4), bool)), r"mask \(5, 4\) does not broadcast to \[..., T, S\]"),

@@ -206,9 +206,9 @@ def test_attention_maps():
 def test_the_kernel_gets_the_pairs_and_their_gradient(monkeypatch):
     seen = []
 
-    def spy(q, k, v, bias, *options):
+    def spy(q, k, v, mask, bias, *options):
         seen.append(None if bias is None else (bias.shape, bias.requires_grad))
-        return kernel(q, k, v, bias, *options)
+        return kernel(q, k, v, mask, bias, *options)
 
     implementations = operations.attention.implementations
     kernel = implementations["kernel"]

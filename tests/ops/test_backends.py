@@ -11,6 +11,7 @@ import pytest
 
 import tinyattn as ta
 import tinyattn.functional as F
+from tests import ROOT
 from tests.cases.ops import blocks as case_blocks
 from tests.machine import fresh_python
 from tinyattn import Tensor, graph, kernels, nn, ops
@@ -253,3 +254,21 @@ def test_small_work_does_not_load_numba():
         graph.knn(np.ones((9, 2)), 3)
         print("numba" in sys.modules)
     """) == ["False"]
+
+
+def test_no_other_place_chooses_an_implementation():
+    """`backends.py` lists the places that choose without its decorator, and why."""
+    chosen = re.compile(r"\b(kernel_is_faster|array_algebra|kernels import fast|kernels\.fast)\b")
+    library = ROOT / "tinyattn"
+    places = {
+        path.relative_to(library).as_posix()
+        for path in library.rglob("*.py")
+        if path.relative_to(library).parts[0] not in ("kernels", "ops")
+        and chosen.search("\n".join(code_lines(path)))
+    }
+    assert places == {"optim/algorithms.py", "inference/layers.py", "trace/view.py"}
+    assert all(place in backends.__doc__ for place in places)
+
+
+def code_lines(path):
+    return [line.split("#")[0] for line in path.read_text("utf-8").splitlines()]

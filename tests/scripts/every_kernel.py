@@ -481,8 +481,8 @@ for matrix in (blocks(Q4_1, 35, 3), blocks(Q8_0, 35, 3)):
 # ---------------------------------------------------------------- what was compiled
 
 # Compiled inference is for float32, and GELU has a kernel of its own for each dtype.
-ONLY_FLOAT32 = {"rowwise.add_numbers", "rowwise.gelu_numbers"}  # and all of decode
-ONLY_FLOAT64 = {"rowwise.gelu_sums"}
+ONLY_FLOAT32 = {"activations.gelu_numbers"}  # and all of decode
+ONLY_FLOAT64 = {"activations.gelu_sums"}
 PRECISIONS = "float32", "float64"
 
 

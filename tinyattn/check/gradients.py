@@ -83,7 +83,8 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
 def _gradcheck(function, name, order):
     done = []
     for n in range(1, order + 1):
-        report = _check(function, f"gradcheck of {name}, {ORDERS.get(n, f'{n}th')} order")
+        title = f"gradcheck of {name}, {ORDERS.get(n, f'{n}th')} order"
+        report = _compare_jacobians(function, title)
         if not report:
             return report
         done.append(report)
@@ -276,13 +277,13 @@ def _recorded_alike(function, title):
 # ---------------------------------------------------------------- the two Jacobians
 
 
-def _check(function, title):
+def _compare_jacobians(function, title):
     values = list(function.values.values())
     outputs = function.call(function.leaves(values))
     _usable(function, outputs)
     n_out = sum(y.size for y in outputs.values())
     if n_out * sum(x.size for x in values) > FULL:
-        return _check_projected(function, title, _vector(outputs).data)
+        return _compare_projections(function, title, _vector(outputs).data)
     # Use twice the unit vectors and halve the result, because with 1 a rule that ignores its g
     # would seem right.
     analytic = [rows / 2 for rows in _analytic(function, 2 * np.eye(n_out))]
@@ -369,7 +370,7 @@ def _difference(function, k, step):
         return (ys[0] - ys[1]) / 2
 
 
-def _check_projected(function, title, y):
+def _compare_projections(function, title, y):
     rng, precision = np.random.default_rng(0), function.precision
     seeds = rng.normal(size=(PROJECTIONS, y.size))
     # A projection sums many derivatives, so its error is relative to itself and to the sum of

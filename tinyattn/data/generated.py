@@ -22,7 +22,7 @@ def moons(n=400, noise=0.1, rng=None):
     Raises:
         ValueError: n is below 2, or noise is negative
     """
-    _check("moons", n, noise, at_least=2)
+    _check_sample("moons", n, noise, at_least=2)
     rng = generator(rng)
     y = np.arange(n) % 2
     angle = rng.uniform(0, np.pi, n)
@@ -50,7 +50,7 @@ def spirals(n=400, classes=3, noise=0.15, rng=None):
         ValueError: n is below `classes`, or noise is negative
     """
     check_range("spirals", 1, whole=True, classes=classes)
-    _check("spirals", n, noise, at_least=classes)
+    _check_sample("spirals", n, noise, at_least=classes)
     rng = generator(rng)
     y = np.arange(n) % classes
     radius = rng.uniform(0.05, 1, n)
@@ -73,13 +73,13 @@ def sine(n=200, noise=0.1, rng=None):
     Raises:
         ValueError: n is below 1, or noise is negative
     """
-    _check("sine", n, noise, at_least=1)
+    _check_sample("sine", n, noise, at_least=1)
     rng = generator(rng)
     x = np.sort(rng.uniform(-np.pi, np.pi, (n, 1)), axis=0)
     y = np.sin(x) + noise * rng.standard_normal((n, 1))
     return x.astype(np.float32), y.astype(np.float32)
 
 
-def _check(name, n, noise, at_least):
+def _check_sample(name, n, noise, at_least):
     check_range(name, at_least, whole=True, n=n)
     check_range(name, 0, below=math.inf, noise=noise)

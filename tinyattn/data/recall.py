@@ -20,7 +20,7 @@ def first_bit(n, length, rng=None):
 
     Source: slides H19, H20.
     """
-    _check("first_bit", n, length, shortest=1)
+    _check_lengths("first_bit", n, length, shortest=1)
     x = generator(rng).choice(np.float32([-1, 1]), size=(n, length, 1))
     return x, (x[:, 0, 0] > 0).astype(np.int64)
 
@@ -41,7 +41,7 @@ def delayed_bit(n, length, rng=None):
 
     Source: slide KB04.
     """
-    _check("delayed_bit", n, length, shortest=4)
+    _check_lengths("delayed_bit", n, length, shortest=4)
     rng = generator(rng)
     rows, quarter = np.arange(n), length // 4
     shown = rng.integers(quarter, size=n)
@@ -54,6 +54,6 @@ def delayed_bit(n, length, rng=None):
     return x, y, np.stack([shown, asked], axis=1)
 
 
-def _check(name, n, length, shortest):
+def _check_lengths(name, n, length, shortest):
     check_range(name, 0, whole=True, n=n)
     check_range(name, shortest, whole=True, length=length)

@@ -55,7 +55,7 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
     Raises:
         ValueError: the language or a kind is unknown, or n is out of range
     """
-    _check(language)
+    _check_language(language)
     makers = {"date": _date, "number": _number, "time": _time}
     if not isinstance(kinds, tuple | list) or not kinds or set(kinds) - set(makers):
         raise ValueError(
@@ -90,7 +90,7 @@ def software(language="de"):
     Raises:
         ValueError: the language is unknown
     """
-    _check(language)
+    _check_language(language)
     lines = _lines(language, "software")
     return list(zip(lines[: len(lines) // 2], lines[len(lines) // 2 :], strict=True))
 
@@ -108,7 +108,7 @@ def tokenizer(language="de"):
     Raises:
         ValueError: the language is unknown
     """
-    _check(language)
+    _check_language(language)
     stems = {*STEMS[language], *(_lines(language, "cardinals")[i] for i in [*range(13), *TENS])}
     marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     cutter = WordPiece([*marks, *stems, *(f"##{stem}" for stem in stems)], lower=False)
@@ -235,7 +235,7 @@ def _time(language, rng):
 # ---------------------------------------------------------------- the file
 
 
-def _check(language):
+def _check_language(language):
     if language not in STEMS:
         raise ValueError(f"translation: language must be {' or '.join(STEMS)}, got {language!r}")
 

@@ -52,12 +52,12 @@ def scaled_dot_product_attention(
 
     Source: Vaswani et al. 2017, eq. 1, and slides N09, N10.
     """
-    q, k, v, mask, bias, scale = _check(q, k, v, mask, bias, scale)
+    q, k, v, mask, bias, scale = _check_inputs(q, k, v, mask, bias, scale)
     if causal and k.shape[-2] > q.shape[-2]:
         k, v, mask, bias = attention.crop_future_keys(q.shape[-2], k, v, mask, bias)
     if mask is not None:
         k, v = attention.zero_masked_keys(k, v, mask)
-    return attention.attention(q, k, v, bias, mask, bool(causal), scale, impl=impl)
+    return attention.attention(q, k, v, mask, bias, bool(causal), scale, impl=impl)
 
 
 @with_torch_hints
@@ -104,7 +104,7 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
     for name, a in (("mask", mask), ("bias", bias)):
         if a is not None:
             _must_broadcast(f"attention: {name}", a.shape, (*lead, num_heads, T, T))
-    return attention.packed_self_attention(x, bias, mask, bool(causal), num_heads)
+    return attention.packed_self_attention(x, mask, bias, bool(causal), num_heads)
 
 
 @with_torch_hints
@@ -129,14 +129,14 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
         ValueError: the shapes do not fit
         TypeError: the mask is not bool, or q, k or bias is not floating point
     """
-    q, k, _, mask, bias, scale = _check(q, k, k, mask, bias, scale)
-    return attention.attention_weights(q, k, bias, mask, causal, scale)
+    q, k, _, mask, bias, scale = _check_inputs(q, k, k, mask, bias, scale)
+    return attention.attention_weights(q, k, mask, bias, causal, scale)
 
 
 # ---------------------------------------------------------------- arguments
 
 
-def _check(q, k, v, mask, bias, scale):
+def _check_inputs(q, k, v, mask, bias, scale):
     """Return all arguments as Tensors of one dtype (mask: an array or None) with fitting shapes."""
     q, k, v = _tensor(q, "q"), _tensor(k, "k"), _tensor(v, "v")
     bias = None if bias is None else _tensor(bias, "bias")
@@ -181,9 +181,9 @@ def _shape_of_scores(q, k, v):
         if len(x) < 2:
             raise ValueError(f"{name} must be [..., {axes}]")
     if q[-1] != k[-1]:
-        raise ValueError(f"q has {q[-1]} features but k has {k[-1]}; both must be D")
+        raise ValueError(f"q has {q[-1]} features and k has {k[-1]}, but they need the same number")
     if k[-2] != v[-2]:
-        raise ValueError(f"k has {k[-2]} keys but v has {v[-2]} values; both must be S")
+        raise ValueError(f"there are {k[-2]} keys and {v[-2]} values, but each key needs one value")
     if q[:-2] == k[:-2] == v[:-2]:
         return (*q[:-1], k[-2])
     try:

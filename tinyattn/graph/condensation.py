@@ -22,6 +22,7 @@ from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.ranges import check_range
 from tinyattn.graph.segment import segment_sum
+from tinyattn.graph.validation import check_batch
 from tinyattn.ops.condensation import repulsion
 
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1, so above this β the charge is constant
@@ -120,7 +121,7 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     """
     beta, x = as_tensor(beta), as_tensor(x)
     property_loss = None if property_loss is None else as_tensor(property_loss)
-    truth, events = _check(beta, x, truth, property_loss, batch)
+    truth, events = _check_loss_arguments(beta, x, truth, property_loss, batch)
     check_range("condensation_loss", 0, below=math.inf, q_min=q_min)
     E, event = len(events), np.empty(len(truth), np.intp)
     for e, rows in enumerate(events):
@@ -229,7 +230,7 @@ def _properties(loss, charge, event, E):
     return np.mean(np.where(some, total / np.where(some, weight, 1), 0))
 
 
-def _check(beta, x, truth, property_loss, batch):
+def _check_loss_arguments(beta, x, truth, property_loss, batch):
     """Return truth as an array, and the rows of each event, after checking all arguments."""
     name, truth = "condensation_loss", np.asarray(to_array(truth))
     if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
@@ -263,12 +264,7 @@ def _events(name, batch, N):
     """Return the rows of each event."""
     if batch is None:
         return [np.arange(N)]
-    batch = np.asarray(to_array(batch))
-    if batch.shape != (N,) or batch.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name}: expected batch to be {N} whole numbers, the event of each "
-            f"point, got {batch.dtype} {batch.shape}"
-        )
+    batch = check_batch(name, batch, N, of="event")
     order = np.argsort(batch, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(batch[order])) + 1)
 

@@ -14,6 +14,7 @@ from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
 from tinyattn.graph.message import nodes, propagate
 from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
+from tinyattn.graph.validation import check_choice
 from tinyattn.nn import Linear, Module, Parameter
 from tinyattn.nn.init import xavier_parameter
 from tinyattn.nn.validation import check_sizes
@@ -21,17 +22,6 @@ from tinyattn.nn.validation import check_sizes
 
 def _zeros(n):
     return Parameter(np.zeros(n, np.float32))
-
-
-def _nodes(name, x, graph, features):
-    """Return x as a Tensor [N, features]."""
-    x = nodes(name, x, graph)
-    if x.ndim != 2 or x.shape != (graph.num_nodes, features):
-        raise ValueError(
-            f"{name}: x must be [{graph.num_nodes}, {features}] (nodes, features), got shape "
-            f"{list(x.shape)}"
-        )
-    return x
 
 
 class GCNConv(Module):
@@ -76,7 +66,7 @@ class GCNConv(Module):
                 sum
             TypeError: `graph` is not a Graph
         """
-        x = _nodes("GCNConv", x, graph, self.in_channels)
+        x = nodes("GCNConv", x, graph, self.in_channels)
         graph, w = self._edges(graph, edge_weight, x.dtype)
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
         if np.any(to_array(d) < 0):
@@ -199,7 +189,7 @@ class GATConv(Module):
         return self._attend(x, graph)[1:]
 
     def _attend(self, x, graph):
-        x = _nodes("GATConv", x, graph, self.in_channels)
+        x = nodes("GATConv", x, graph, self.in_channels)
         graph = _bare(graph).with_self_loops() if self.add_self_loops else graph
         x = self.lin(x).reshape(graph.num_nodes, self.heads, self.out_channels)  # [N, H, C]
         s_src = np.sum(x * self.att_src, axis=-1)  # [N, H]
@@ -235,10 +225,7 @@ class GraphNetBlock(Module):
     """
 
     def __init__(self, edge_model=None, node_model=None, global_model=None, aggregate="sum"):
-        if aggregate not in SEGMENT:
-            raise ValueError(
-                f"GraphNetBlock: aggregate must be one of {', '.join(SEGMENT)}, got {aggregate!r}"
-            )
+        check_choice("GraphNetBlock", "aggregate", aggregate, SEGMENT)
         self.edge_model, self.node_model, self.global_model = edge_model, node_model, global_model
         self.aggregate = aggregate
 

@@ -17,13 +17,13 @@ Parameters have the same names and shapes as in PyTorch Geometric.
 
 import numpy as np
 
-from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
 from tinyattn.graph.graph import Graph
-from tinyattn.graph.knn import check_points, group_by_k, knn
+from tinyattn.graph.knn import group_by_k, knn
 from tinyattn.graph.message import nodes, propagate
-from tinyattn.graph.neighbours import index_table
 from tinyattn.graph.segment import SEGMENT
+from tinyattn.graph.validation import check_choice, check_matrix, check_points, check_table
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
 from tinyattn.nn.overrides import describe_override
 from tinyattn.nn.validation import check_sizes
@@ -33,27 +33,6 @@ from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_
 REDUCE = {"max": np.max, "mean": np.mean, "sum": np.sum}
 # increasing activations, whose maximum is the activation of the maximum
 MONOTONE = (ReLU, LeakyReLU, Tanh, Sigmoid)
-
-
-def _check_aggr(name, aggr):
-    if aggr not in REDUCE:
-        raise ValueError(f"{name}: aggr must be one of {', '.join(REDUCE)}, got {aggr!r}")
-
-
-def _points(name, x):
-    """Return x as a Tensor [N, F]."""
-    x = as_tensor(x)
-    if x.ndim != 2:
-        raise ValueError(f"{name}: x must be points [N, F], got shape {x.shape}")
-    return x
-
-
-def _check_nodes(x, graph):
-    if x.shape[0] != graph.num_nodes:
-        raise ValueError(
-            f"EdgeConv: x must have a row for each of the {graph.num_nodes} nodes, got shape "
-            f"{x.shape}"
-        )
 
 
 def _first_linear(nn):
@@ -125,7 +104,7 @@ class EdgeConv(Module):
     """
 
     def __init__(self, nn, aggr="max"):
-        _check_aggr("EdgeConv", aggr)
+        check_choice("EdgeConv", "aggr", aggr, REDUCE)
         self.nn, self.aggr = nn, aggr
 
     def forward(self, x, graph):
@@ -140,7 +119,7 @@ class EdgeConv(Module):
                 of features
             TypeError: `graph` is not a Graph
         """
-        x = nodes("EdgeConv", _points("EdgeConv", x), graph)
+        x = nodes("EdgeConv", check_matrix("EdgeConv", x), graph)
         return _edge_conv_of_graph(self.nn, x, graph, self.aggr)
 
     def extra_repr(self):
@@ -156,7 +135,6 @@ def _edge_conv_of_graph(nn, x, graph, aggr):
             return nn(np.concatenate([x_i, x_j - x_i], axis=-1))
 
         return propagate(x, graph, message, aggr)
-    _check_nodes(x, graph)
     table = _table(graph)
     if table is not None:
         return _edge_conv(nn, x, table, aggr)
@@ -192,7 +170,7 @@ class DynamicEdgeConv(Module):
 
     def __init__(self, nn, k, aggr="max", strict=False):
         check_sizes(self, k=k)
-        _check_aggr("DynamicEdgeConv", aggr)
+        check_choice("DynamicEdgeConv", "aggr", aggr, REDUCE)
         self.nn, self.k, self.aggr, self.strict = nn, k, aggr, strict
 
     def forward(self, x, batch=None, places=None):
@@ -251,9 +229,9 @@ def edge_conv(nn, x, index, aggr="max"):
         ValueError: index does not have a row of whole numbers from 0 to N - 1 for each point, or
             aggr is unknown
     """
-    _check_aggr("edge_conv", aggr)
-    x = _points("edge_conv", x)
-    index = index_table("edge_conv", index, x.shape[0])
+    check_choice("edge_conv", "aggr", aggr, REDUCE)
+    x = check_matrix("edge_conv", x)
+    index = check_table("edge_conv", index, x.shape[0])
     if len(index) != x.shape[0]:
         raise ValueError(
             f"edge_conv: the index must have a row for each of the {x.shape[0]} points, got "

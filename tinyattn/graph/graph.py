@@ -12,6 +12,7 @@ from tinyattn.engine import other_names, torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.tracebacks import warn_caller
+from tinyattn.graph.validation import check_indices
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,10 +67,7 @@ class Graph:
                 "needs both"
             )
         for name, ids in (("src", src), ("dst", dst)):
-            if ids.size and not 0 <= ids.min() <= ids.max() < N:
-                wrong = np.flatnonzero((ids < 0) | (ids >= N))[0]
-                there = f"nodes have indices 0 to {N - 1}" if N else "there are no nodes"
-                raise ValueError(f"Graph: {there}, but {name}[{wrong}] is {ids[wrong]}")
+            check_indices("Graph", name, "nodes", ids, N)
         for name, value in (("src", src), ("dst", dst), ("num_nodes", int(N))):
             object.__setattr__(self, name, value)  # all other code must not change the graph
         if self.batch is not None:

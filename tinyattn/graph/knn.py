@@ -7,8 +7,9 @@ weights its neighbours computes their distances again, as a Tensor.
 
 import numpy as np
 
-from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.convert import to_array
 from tinyattn.graph.graph import Graph
+from tinyattn.graph.validation import check_batch
 from tinyattn.ops import knn as ops
 
 
@@ -201,7 +202,7 @@ def group_by_k(name, N, k, batch, strict=False):
         return [(None, k)]
     if batch is None:
         return [(None, min(k, N))]
-    batch = _cloud_of_each(name, batch, N)
+    batch = check_batch(name, batch, N)
     if not np.any(batch[1:] < batch[:-1]) and np.diff(_offsets(batch)).min(initial=k) >= k:
         return [(None, k)]
     _, cloud, size = np.unique(batch, return_inverse=True, return_counts=True)
@@ -209,39 +210,6 @@ def group_by_k(name, N, k, batch, strict=False):
     if len(set(number.tolist())) == 1:
         return [(None, int(number[0]))]
     return [(np.flatnonzero(number[cloud] == n), int(n)) for n in np.unique(number)]
-
-
-def check_points(name, x, features=None, what="x"):
-    """Return points x as a Tensor, after a check of their shape and values.
-
-    Args:
-        name       layer that is called, for the error message
-        x          points [N, features], N ≥ 1
-        features   number of features, or None for any
-        what       name of the argument, for the error message
-
-    Raises:
-        ValueError: x has a different shape or no points, or contains NaN or infinity
-    """
-    x = as_tensor(x)
-    values = x.data
-    if values.ndim != 2 or (features is not None and values.shape[1] != features):
-        wanted = "F" if features is None else features
-        raise ValueError(f"{name}: {what} must be points [N, {wanted}], got shape {values.shape}")
-    if len(values) == 0:
-        raise ValueError(
-            f"{name}: {what} has no points (shape {values.shape}). Leave out events without points"
-        )
-    good = np.isfinite(values).all(axis=1)
-    if not good.all():
-        bad = np.flatnonzero(~good)
-        more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
-        raise ValueError(
-            f"{name}: {what} is NaN or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
-            f"{len(x)}. Remove these points, or look for weights that are too large or NaN in an "
-            "earlier layer"
-        )
-    return x
 
 
 def split_clouds(batch, N):
@@ -257,7 +225,7 @@ def split_clouds(batch, N):
     """
     if batch is None:
         return np.arange(N)[None], np.zeros(N, np.intp)
-    batch = _cloud_of_each("batch", batch, N)
+    batch = check_batch("batch", batch, N)
     _, cloud, size = np.unique(batch, return_inverse=True, return_counts=True)
     order = np.argsort(cloud, kind="stable")
     table = np.full((len(size), size.max(initial=0)), -1)
@@ -298,22 +266,11 @@ def _clouds(name, x, batch):
         )
     if batch is None:
         return x, np.array([0, len(x)] if len(x) else [0]), None  # without points there is no cloud
-    batch, order = _cloud_of_each(name, batch, len(x)), None
+    batch, order = check_batch(name, batch, len(x)), None
     if np.any(batch[1:] < batch[:-1]):
         order = np.argsort(batch, kind="stable")
         x, batch = x[order], batch[order]
     return x, _offsets(batch), order
-
-
-def _cloud_of_each(name, batch, N):
-    """Return batch as an array of N whole numbers."""
-    batch = np.asarray(to_array(batch))
-    if batch.shape != (N,) or batch.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name}: batch must be {N} whole numbers, the cloud of each point, got {batch.dtype} "
-            f"of shape {batch.shape}"
-        )
-    return batch
 
 
 def _offsets(batch):

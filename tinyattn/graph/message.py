@@ -10,6 +10,7 @@ from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.graph.graph import Graph
 from tinyattn.graph.segment import SEGMENT
+from tinyattn.graph.validation import check_choice
 
 
 @with_torch_hints
@@ -37,10 +38,7 @@ def propagate(x, graph, message, aggregate="sum"):
 
     Source: Gilmer et al. 2017 and slides K36, K37.
     """
-    if aggregate not in SEGMENT:
-        raise ValueError(
-            f"propagate: aggregate must be one of {', '.join(SEGMENT)}, got {aggregate!r}"
-        )
+    check_choice("propagate", "aggregate", aggregate, SEGMENT)
     x = nodes("propagate", x, graph)
     if x.shape[:1] != (graph.num_nodes,):
         raise ValueError(
@@ -66,16 +64,18 @@ def propagate(x, graph, message, aggregate="sum"):
     return SEGMENT[aggregate](messages, graph.dst, graph.num_nodes)
 
 
-def nodes(name, x, graph):
-    """Return x as a Tensor, after a check that x is an array and `graph` is a Graph.
+def nodes(name, x, graph, features=None):
+    """Return x as a Tensor, after a check that it has a row for each node of a Graph.
 
     Args:
-        name    function or layer that is called, for the error message
-        x       features of the nodes
-        graph   the `Graph`
+        name       function or layer that is called, for the error message
+        x          features of the nodes [N, ...]
+        graph      the `Graph`
+        features   number of features of each node, for an x [N, features], or None for any x
 
     Raises:
         TypeError: x is not an array, or `graph` is not a Graph
+        ValueError: x has a different shape
     """
     if not isinstance(graph, Graph):
         raise TypeError(
@@ -86,4 +86,13 @@ def nodes(name, x, graph):
     if not hasattr(x, "shape"):
         hint = ". Does the graph have features?" if x is None else ". Write np.array(x)"
         raise TypeError(f"{name}: expected x as an array or Tensor, got {type(x).__name__}{hint}")
-    return as_tensor(x)
+    x, N = as_tensor(x), graph.num_nodes
+    if features is not None and x.shape != (N, features):
+        raise ValueError(
+            f"{name}: x must be [{N}, {features}] (nodes, features), got shape {list(x.shape)}"
+        )
+    if x.shape[:1] != (N,):
+        raise ValueError(
+            f"{name}: x must have a row for each of the {N} nodes, got shape {x.shape}"
+        )
+    return x

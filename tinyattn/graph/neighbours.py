@@ -3,9 +3,8 @@
 The operations are in `ops/neighbours.py`.
 """
 
-import numpy as np
-
-from tinyattn.engine.convert import of_one_dtype, to_array
+from tinyattn.engine.convert import of_one_dtype
+from tinyattn.graph.validation import check_table
 from tinyattn.ops import neighbours as ops
 
 
@@ -32,7 +31,7 @@ def mean_max(w, h, index, impl="auto"):
 
     Source: slide K48.
     """
-    w, h, index = _check("mean_max", index, w, h)
+    w, h, index = _check_arrays("mean_max", index, w, h)
     if w.shape != index.shape:
         raise ValueError(
             f"mean_max: weights must have the shape of the index {index.shape}, got {w.shape}"
@@ -58,7 +57,7 @@ def neighbour_max(h, index, impl="auto"):
         ValueError: the index does not consist of whole numbers, or contains a row that h does not
             have
     """
-    h, index = _check("neighbour_max", index, h)
+    h, index = _check_arrays("neighbour_max", index, h)
     return ops.neighbour_max(h, index, impl=impl)
 
 
@@ -80,7 +79,7 @@ def squared_distances(x, index, impl="auto"):
         ValueError: the index does not have one row for each point, does not consist of whole
             numbers, or contains a point that x does not have
     """
-    x, index = _check("squared_distances", index, x)
+    x, index = _check_arrays("squared_distances", index, x)
     if len(index) != x.shape[0]:
         raise ValueError(
             f"squared_distances: the index must have {x.shape[0]} rows, one for each point of x, "
@@ -106,7 +105,7 @@ def pair_sums(p, q, index, impl="auto"):
         ValueError: the shapes do not fit, or the index does not consist of whole numbers from 0 to
             N - 1
     """
-    p, q, index = _check("pair_sums", index, p, q)
+    p, q, index = _check_arrays("pair_sums", index, p, q)
     if p.shape != q.shape or len(index) != p.shape[0]:
         raise ValueError(
             f"pair_sums: p and q must both be [{len(index)}, F], got {p.shape} and {q.shape}"
@@ -114,38 +113,7 @@ def pair_sums(p, q, index, impl="auto"):
     return ops.pair_sums(p, q, index, impl=impl)
 
 
-def _check(name, index, *arrays):
+def _check_arrays(name, index, *arrays):
     """Return arrays [N, F] as Tensors of one dtype, and the index checked against the last one."""
     arrays = of_one_dtype(*arrays)
-    return *arrays, index_table(name, index, len(arrays[-1]))
-
-
-def index_table(name, index, n):
-    """Return a table of neighbours as an array [N, K] of int64, after a check of its numbers.
-
-    Args:
-        name    function that is called, for the error message
-        index   the table [N, K], K ≥ 1
-        n       number of rows to which it may point
-
-    Raises:
-        ValueError: the table has a different shape, or its numbers are not whole and from 0 to
-            n - 1
-    """
-    index = np.asarray(to_array(index))
-    if index.dtype.kind not in "iu":
-        how = (
-            ". Write index.astype(int) if that is what you want" if index.dtype.kind == "f" else ""
-        )
-        raise ValueError(
-            f"{name}: the index must hold whole numbers (rows), got {index.dtype}{how}"
-        )
-    index = np.array(index, np.int64, order="C")  # a copy is not affected by later changes
-    if index.ndim != 2 or index.shape[1] < 1:
-        raise ValueError(f"{name}: the index must be [N, K] with K >= 1, got shape {index.shape}")
-    if index.size and not 0 <= index.min() <= index.max() < n:
-        raise ValueError(
-            f"{name}: the index must hold rows from 0 to {n - 1}, got {index.min()} to "
-            f"{index.max()}"
-        )
-    return index
+    return *arrays, check_table(name, index, len(arrays[-1]))

@@ -13,6 +13,7 @@ is faster).
 import numpy as np
 
 from tinyattn.engine.convert import as_float, as_tensor, to_array
+from tinyattn.graph.validation import check_indices
 from tinyattn.ops import segment as ops
 
 
@@ -32,7 +33,7 @@ def segment_sum(values, ids, num_segments):
         ValueError: the number of ids differs from the number of rows, or ids are outside of
             [0, num_segments)
     """
-    return ops.segment_sum(*_check("segment_sum", values, ids, num_segments))
+    return ops.segment_sum(*_check_segments("segment_sum", values, ids, num_segments))
 
 
 def segment_mean(values, ids, num_segments):
@@ -51,7 +52,7 @@ def segment_mean(values, ids, num_segments):
         ValueError: the number of ids differs from the number of rows, or ids are outside of
             [0, num_segments)
     """
-    return ops.segment_mean(*_check("segment_mean", values, ids, num_segments))
+    return ops.segment_mean(*_check_segments("segment_mean", values, ids, num_segments))
 
 
 def global_add_pool(x, batch, size=None):
@@ -139,7 +140,7 @@ def segment_max(values, ids, num_segments, impl="auto"):
         ValueError: the number of ids differs from the number of rows, or ids are outside of
             [0, num_segments)
     """
-    return ops.segment_max(*_check("segment_max", values, ids, num_segments), impl=impl)
+    return ops.segment_max(*_check_segments("segment_max", values, ids, num_segments), impl=impl)
 
 
 def segment_min(values, ids, num_segments, impl="auto"):
@@ -162,7 +163,7 @@ def segment_min(values, ids, num_segments, impl="auto"):
         ValueError: the number of ids differs from the number of rows, or ids are outside of
             [0, num_segments)
     """
-    return ops.segment_min(*_check("segment_min", values, ids, num_segments), impl=impl)
+    return ops.segment_min(*_check_segments("segment_min", values, ids, num_segments), impl=impl)
 
 
 def segment_prod(values, ids, num_segments, impl="auto"):
@@ -183,7 +184,7 @@ def segment_prod(values, ids, num_segments, impl="auto"):
         ValueError: the number of ids differs from the number of rows, or ids are outside of
             [0, num_segments)
     """
-    return ops.segment_prod(*_check("segment_prod", values, ids, num_segments), impl=impl)
+    return ops.segment_prod(*_check_segments("segment_prod", values, ids, num_segments), impl=impl)
 
 
 def segment_softmax(values, ids, num_segments, impl="auto"):
@@ -207,7 +208,7 @@ def segment_softmax(values, ids, num_segments, impl="auto"):
         ValueError: the number of ids differs from the number of rows, or ids are outside of
             [0, num_segments)
     """
-    values, ids, n = _check("segment_softmax", values, ids, num_segments)
+    values, ids, n = _check_segments("segment_softmax", values, ids, num_segments)
     return ops.segment_softmax(as_float(values), ids, n, impl=impl)
 
 
@@ -220,7 +221,8 @@ SEGMENT = {
 }
 
 
-def _check(name, values, ids, n):
+def _check_segments(name, values, ids, n):
+    """Return values as a Tensor, ids as an array and n as an int, after a check of all three."""
     values = as_tensor(values)
     if values.dtype.kind == "b":
         raise TypeError(f"{name}: values must be numbers, got bool. Convert them with .astype(int)")
@@ -234,7 +236,5 @@ def _check(name, values, ids, n):
         )
     if not isinstance(n, int | np.integer) or n < 0:
         raise ValueError(f"{name}: num_segments must be a whole number >= 0, got {n!r}")
-    if ids.size and not 0 <= ids.min() <= ids.max() < n:
-        expected = f"from 0 to {n - 1}" if n else "none, because num_segments=0"
-        raise ValueError(f"{name}: expected ids {expected}, got {ids.min()} to {ids.max()}")
+    check_indices(name, "ids", "segments", ids, n)
     return values, ids.astype(np.intp, copy=False), int(n)

@@ -13,7 +13,7 @@ block, and the backward pass computes them again, block by block.
 fast/attention.py is `blockwise` with vector instructions and threads, for 64 queries at a time
 instead of one.
 
-These loops work on one head of one sequence, with q [T, D], k [S, D], v [S, E], bias and mask [T,
+These loops work on one head of one sequence, with q [T, D], k [S, D], v [S, E], mask and bias [T,
 S]. Where the mask is False, or s > t under `causal`, the score is -∞. For a query that may not
 attend to any key, y and the gradient are 0. A gradient dL/dx is called dx, and dL/dy is called g.
 """
@@ -26,7 +26,7 @@ from tinyattn.kernels import helper, jit
 
 
 @helper
-def scores(row, q, k, bias, mask, causal, scale, t, start, stop):
+def scores(row, q, k, mask, bias, causal, scale, t, start, stop):
     """Write the scores of query t for the keys start … stop - 1 to `row`, -∞ for hidden keys."""
     for s in range(start, stop):
         score = -math.inf
@@ -41,12 +41,12 @@ def scores(row, q, k, bias, mask, causal, scale, t, start, stop):
 
 
 @jit
-def attention_loops(q, k, v, bias, mask, causal, scale):
+def attention_loops(q, k, v, mask, bias, causal, scale):
     """Return y [T, E], y_td = Σ_s a_ts v_sd, and all weights a [T, S]."""
     T, (S, E) = len(q), v.shape
     y, a = np.zeros((T, E), q.dtype), np.zeros((T, S), q.dtype)
     for t in range(T):
-        scores(a[t], q, k, bias, mask, causal, scale, t, 0, S)
+        scores(a[t], q, k, mask, bias, causal, scale, t, 0, S)
         highest = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞ and not nan
         for s in range(S):
             if a[t, s] > highest:
@@ -93,7 +93,7 @@ def attention_loops_backward(g, q, k, v, a, scale):
 
 
 @jit
-def blockwise(q, k, v, bias, mask, causal, scale, block):
+def blockwise(q, k, v, mask, bias, causal, scale, block):
     """Return y [T, E], computed with `block` keys at a time, and highest and total [T].
 
     The backward pass needs the highest score of each query, and the total of its exponentials.
@@ -115,7 +115,7 @@ def blockwise(q, k, v, bias, mask, causal, scale, block):
         highest[t] = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞ and not nan
         for start in range(0, S, block):
             stop, old = min(start + block, S), highest[t]
-            scores(row, q, k, bias, mask, causal, scale, t, start, stop)
+            scores(row, q, k, mask, bias, causal, scale, t, start, stop)
             for s in range(start, stop):
                 if row[s - start] > highest[t]:
                     highest[t] = row[s - start]
@@ -134,7 +134,7 @@ def blockwise(q, k, v, bias, mask, causal, scale, block):
 
 
 @jit
-def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale, block):
+def blockwise_backward(g, y, highest, total, q, k, v, mask, bias, causal, scale, block):
     """Return dq, dk, dv and dbias, with the weights of each block computed again.
 
     Now highest_t and total_t are known, so a_ts = exp(score_ts - highest_t) / total_t. The mean of
@@ -150,7 +150,7 @@ def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale,
             mean += g[t, d] * y[t, d]
         for start in range(0, S if total[t] != 0 else 0, block):
             stop = min(start + block, S)
-            scores(row, q, k, bias, mask, causal, scale, t, start, stop)
+            scores(row, q, k, mask, bias, causal, scale, t, start, stop)
             for s in range(start, stop):
                 a = math.exp(row[s - start] - highest[t])
                 # hidden keys keep weight 0 even if another score is nan
@@ -169,13 +169,13 @@ def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale,
 # ---------------------------------------------------------------- for all heads
 
 
-def heads_by_loops(q, k, v, bias, mask, causal, scale):
+def heads_by_loops(q, k, v, mask, bias, causal, scale):
     """Return y [..., T, E] and the weights [N, T, S] of N heads, each by `attention_loops`.
 
-    bias and mask may be None.
+    mask and bias may be None.
     """
     lead, T, (S, E) = leading_axes(q, k, v), q.shape[-2], v.shape[-2:]
-    arrays = matrices_of(lead, q, k, v, *bias_and_mask(lead, q, k, bias, mask))
+    arrays = matrices_of(lead, q, k, v, *mask_and_bias(lead, q, k, mask, bias))
     N = math.prod(lead)
     y, a = np.empty((N, T, E), q.dtype), np.empty((N, T, S), q.dtype)
     for n in range(N):
@@ -207,11 +207,11 @@ def leading_axes(q, k, v):
     return np.broadcast_shapes(axes, k.shape[:-2], v.shape[:-2])
 
 
-def bias_and_mask(lead, q, k, bias, mask):
-    """Return bias and mask as arrays [*lead, T, S]. A missing bias is 0, a missing mask is True."""
+def mask_and_bias(lead, q, k, mask, bias):
+    """Return mask and bias as arrays [*lead, T, S]. A missing mask is True, a missing bias is 0."""
     shape = *lead, q.shape[-2], k.shape[-2]
-    bias = np.broadcast_to(q.dtype.type(0) if bias is None else bias, shape)
-    return bias, np.broadcast_to(True if mask is None else mask, shape)
+    mask = np.broadcast_to(True if mask is None else mask, shape)
+    return mask, np.broadcast_to(q.dtype.type(0) if bias is None else bias, shape)
 
 
 def matrices_of(lead, *arrays):

@@ -4,7 +4,8 @@ import numpy as np
 
 from tinyattn.engine.random import generator
 from tinyattn.graph import GravNetConv, segment_mean
-from tinyattn.graph.knn import check_points, split_clouds
+from tinyattn.graph.knn import split_clouds
+from tinyattn.graph.validation import check_points
 from tinyattn.nn import BatchNorm1d, Linear, Module, ModuleList, ReLU, Sequential, Tanh
 from tinyattn.nn.validation import check_sizes
 

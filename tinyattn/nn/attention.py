@@ -116,7 +116,7 @@ class MultiheadAttention(Module):
             RuntimeError: a cache is used while gradients are recorded
         """
         q, k, v = as_tensors(q, k, v)
-        self._check(q, k, v)
+        self._check_shapes(q, k, v)
         if self._is_self_attention(q, k, v, need_weights, impl, cache):
             scores = (*q.shape[:-2], self.num_heads, q.shape[-2], q.shape[-2])
             mask = self.with_heads(mask, scores, "mask")
@@ -156,7 +156,8 @@ class MultiheadAttention(Module):
     def _is_self_attention(self, q, k, v, need_weights, impl, cache):
         """Return whether `F.packed_self_attention` can be used.
 
-        It needs q = k = v, and neither returns weights nor supports dropout or a cache.
+        It needs q = k = v, and neither returns weights nor supports dropout or a cache. This
+        selects an operation, whose implementation is chosen in ops/attention.py.
         """
         drop = self.dropout > 0 and self.training
         one = self.in_proj_weight is not None and q is k and k is v
@@ -209,7 +210,7 @@ class MultiheadAttention(Module):
         y = np.swapaxes(y, -3, -2)
         return np.reshape(y, (*y.shape[:-2], self.embed_dim))
 
-    def _check(self, q, k, v):
+    def _check_shapes(self, q, k, v):
         name = type(self).__name__
         for letter, x, d in zip(
             "qkv", (q, k, v), (self.embed_dim, self.kdim, self.vdim), strict=True

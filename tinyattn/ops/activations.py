@@ -81,6 +81,6 @@ def gelu(x, tanh):
 
 gelu.implement(
     "kernel",
-    lambda x, tanh: (fast.rowwise.gelu(x, tanh), None),
-    lambda g, y, residuals, needs_grad, x, tanh: [fast.rowwise.gelu_backward(g, x, tanh)],
+    lambda x, tanh: (fast.activations.gelu(x, tanh), None),
+    lambda g, y, residuals, needs_grad, x, tanh: [fast.activations.gelu_backward(g, x, tanh)],
 )

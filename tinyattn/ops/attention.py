@@ -42,14 +42,14 @@ attention_softmax.defvjp(
 )
 
 
-def attention_weights(q, k, bias, mask, causal, scale):
+def attention_weights(q, k, mask, bias, causal, scale):
     """Return the weights a = softmax(scale q·k + bias) of the keys for each query, [..., T, S].
 
     Args:
         q        queries [..., T, D]
         k        keys [..., S, D]
-        bias     numbers that are added to the scores, or None
         mask     bool array, True where query t may attend to key s, or None for everywhere
+        bias     numbers that are added to the scores, or None
         causal   True: query t attends only to the keys s ≤ t
         scale    factor of the products q·k
     """
@@ -64,7 +64,7 @@ def attention_weights(q, k, bias, mask, causal, scale):
     return attention_softmax(scores)
 
 
-def _number_of_scores(q, k, v, bias, mask, causal, scale):
+def _number_of_scores(q, k, v, mask, bias, causal, scale):
     """Return T·S summed over heads, or 0 for few queries, because the kernel takes 64 at a time."""
     (*lead, T, _), S = q.shape, k.shape[-2]
     if T < LEAST_QUERIES:
@@ -75,21 +75,23 @@ def _number_of_scores(q, k, v, bias, mask, causal, scale):
 
 
 @operation("attention", work=_number_of_scores, second_order=False)
-def attention(q, k, v, bias, mask, causal, scale):
+def attention(q, k, v, mask, bias, causal, scale):
     """Return y_t = Σ_s a_ts v_s [..., T, E], with a = softmax(scale q·k + bias).
 
     v [..., S, E] are the values. The other arguments are those of `attention_weights`.
     """
-    return matmul(attention_weights(q, k, bias, mask, causal, scale), v)
+    return matmul(attention_weights(q, k, mask, bias, causal, scale), v)
 
 
-def _loops_backward(g, y, residuals, needs_grad, q, k, v, bias, mask, causal, scale):
-    return kernels.attention.heads_by_loops_backward(g, residuals, q, k, v, scale)
+def _loops_backward(g, y, residuals, needs_grad, q, k, v, mask, bias, causal, scale):
+    dq, dk, dv, dbias = kernels.attention.heads_by_loops_backward(g, residuals, q, k, v, scale)
+    return dq, dk, dv, None, dbias
 
 
-def _kernel_backward(g, y, residuals, needs_grad, q, k, v, bias, mask, causal, scale):
-    inputs = q, k, v, bias, mask, causal, scale
-    return fast.attention.attention_backward(g, y, residuals, *inputs, needs_grad[3])
+def _kernel_backward(g, y, residuals, needs_grad, q, k, v, mask, bias, causal, scale):
+    inputs = q, k, v, mask, bias, causal, scale
+    dq, dk, dv, dbias = fast.attention.attention_backward(g, y, residuals, *inputs, needs_grad[4])
+    return dq, dk, dv, None, dbias
 
 
 attention.implement(
@@ -171,7 +173,7 @@ def split_heads(x, heads):
 split_heads.defvjp(lambda g, y, x, heads: join_heads(g))
 
 
-def _packed_scores(x, bias, mask, causal, heads):
+def _packed_scores(x, mask, bias, causal, heads):
     """Return the number of scores, or 0 in special cases such as a hidden key that may be nan."""
     *lead, T, features = x.shape
     one_dtype = bias is None or bias.dtype == x.dtype
@@ -181,10 +183,10 @@ def _packed_scores(x, bias, mask, causal, heads):
 
 
 @operation("packed_self_attention", work=_packed_scores, second_order=False)
-def packed_self_attention(x, bias, mask, causal, heads):
+def packed_self_attention(x, mask, bias, causal, heads):
     """Return the attention y [..., T, H·d] of queries, keys and values in one x [..., T, 3·H·d].
 
-    y contains the concatenated heads, and `heads` is their number H. bias, mask and causal are
+    y contains the concatenated heads, and `heads` is their number H. mask, bias and causal are
     those of `attention_weights`, and the scale is 1/√d. The kernel returns the three gradients in
     one array, which is the form that the preceding projection needs.
     """
@@ -192,25 +194,25 @@ def packed_self_attention(x, bias, mask, causal, heads):
     if mask is not None:
         k, v = zero_masked_keys(k, v, mask)
     scale = 1 / math.sqrt(max(q.shape[-1], 1))
-    return join_heads(attention(q, k, v, bias, mask, causal, scale))
+    return join_heads(attention(q, k, v, mask, bias, causal, scale))
 
 
-def _packed_kernel(x, bias, mask, causal, heads):
+def _packed_kernel(x, mask, bias, causal, heads):
     q, k, v = _heads(x, heads)
-    y, residuals = fast.attention.attention(q, k, v, bias, mask, causal, q.shape[-1] ** -0.5)
+    y, residuals = fast.attention.attention(q, k, v, mask, bias, causal, q.shape[-1] ** -0.5)
     return _side_by_side(y), (y, residuals)
 
 
-def _packed_kernel_backward(g, _, residuals, needs_grad, x, bias, mask, causal, heads):
+def _packed_kernel_backward(g, _, residuals, needs_grad, x, mask, bias, causal, heads):
     y, residuals = residuals
     dx = np.empty(x.shape, x.dtype)
     q, k, v = _heads(x, heads)
     g = np.swapaxes(g.reshape(*g.shape[:-1], heads, -1), -3, -2)
-    inputs = q, k, v, bias, mask, causal, q.shape[-1] ** -0.5
+    inputs = q, k, v, mask, bias, causal, q.shape[-1] ** -0.5
     *_, db = fast.attention.attention_backward(
-        g, y, residuals, *inputs, needs_grad[1], _heads(dx, heads)
+        g, y, residuals, *inputs, needs_grad[2], _heads(dx, heads)
     )
-    return dx, db, None, None, None
+    return dx, None, db, None, None
 
 
 packed_self_attention.implement("kernel", _packed_kernel, _packed_kernel_backward)

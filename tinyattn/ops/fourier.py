@@ -3,6 +3,9 @@
 Gradients are real in tinyattn, so a complex result is a `Spectrum`, a pair of real Tensors. A
 transform is linear, and its rule is the reverse transform: with zₖ = Σₜ xₜ e^(-2πikt/n), the
 gradient of x is Σₖ z̄ₖ e^(2πikt/n), where z̄ = dL/d(Re z) + i dL/d(Im z).
+
+No lecture, homework or layer uses these four transforms. They are complete, and transforms along
+several axes are not planned.
 """
 
 import numpy as np

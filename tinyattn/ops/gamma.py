@@ -3,6 +3,9 @@
 For x ≥ 10, Stirling's series is used. A smaller x is increased by ten steps of Γ(x + 1) = x Γ(x).
 Around 1 and 2, where ln Γ is 0, digits would cancel, so the Taylor series is used. Source:
 Abramowitz, Stegun 1964, 6.1.33, 6.1.41, 6.3.18, 6.4.11.
+
+No lecture, homework or layer uses F.lgamma and F.digamma, which are based on this file. They are
+complete, and no other special functions are planned.
 """
 
 from functools import cache

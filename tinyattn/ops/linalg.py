@@ -1,4 +1,10 @@
-"""Products of matrices and tensors, all of which are based on matmul or einsum."""
+"""Products of matrices and tensors, all of which are based on matmul or einsum.
+
+`contract` computes an einsum itself, because np.einsum(optimize=True) computes batched products
+without a matrix product before NumPy 2.4: with NumPy 2.2, attention scores [8, 8, 128, 128] take 16
+times as long. NumPy 2.4 is level for large products, but takes 1.6 to 2.9 times as long for small
+ones, such as three matrices of 32 × 64.
+"""
 
 import math
 import string

@@ -228,7 +228,7 @@ class Adam(Optimizer):
                     known[key] = [p.dtype.type(x) for x in self.kernel_constants(state["t"], group)]
                 jobs.append((theta, p.data, g, state["m"], state["v"], known[key]))
                 new.append((p, theta))
-        fast.rowwise.adam(jobs)
+        fast.adam.adam(jobs)
         for p, theta in new:
             p.data = theta
 
@@ -327,7 +327,10 @@ class AdamW(Adam):
 
 
 def _by_kernel(parameters):
-    """Return whether a kernel should compute the step, because the arrays are large enough."""
+    """Return whether a kernel should compute the step, because the arrays are large enough.
+
+    The step writes into parameters and states, so it cannot be an operation with implementations.
+    """
     numbers = sum([p.size for p in parameters])
     return (
         all([p.dtype in FLOATS for p in parameters])

@@ -52,7 +52,7 @@ class Tape:
     """
 
     def __init__(self, root):
-        _check(root)
+        _check_root(root)
         results, _ = topological_order(root)
         self.root, self._copies = root, {}
         self.steps = [self._step(t) for t in reversed(results)]
@@ -85,7 +85,7 @@ class Tape:
         return gradients
 
 
-def _check(root):
+def _check_root(root):
     if not isinstance(root, Tensor):
         raise TypeError(
             f"trace: expected a Tensor, also from a function, got {type(root).__name__}. Return "

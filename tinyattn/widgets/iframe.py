@@ -7,9 +7,9 @@ where the frame is removed: in a notebook that is not trusted yet, and in its we
 import html
 
 HOW = (
-    "This is a page to use with mouse and keys. It is asleep, as this notebook is not trusted yet. "
-    "To wake it in JupyterLab: menu View, Activate Command Palette, Trust Notebook. Or run this "
-    "cell and those before it."
+    "This is an interactive page. It does not run yet, because this notebook is not trusted. "
+    "In JupyterLab, choose Trust Notebook in the command palette (menu View), or run this cell and "
+    "those before it."
 )
 # JupyterLab reports its theme only by this attribute, which becomes `color-scheme` in the frame
 DARK = "[data-jp-theme-light=false] .explorer>iframe{color-scheme:dark}"

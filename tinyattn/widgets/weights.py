@@ -21,8 +21,8 @@ def temperature(scores, labels=None):
     return Widget(
         "temperature",
         "Softmax with a temperature",
-        "A small T makes one choice of the largest score, a large T makes all choices alike. The "
-        "order never changes.",
+        "With a small T, the largest score gets nearly all the weight. With a large T, all weights "
+        "are nearly equal. Their order never changes.",
         {"scores": scores, "labels": labels},
         still.bars("softmax(scores), T = 1", labels, softmax(scores)),
     )

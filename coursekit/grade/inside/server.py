@@ -3,9 +3,9 @@
 Each request and each answer is one line of JSON. Whatever the student's code does here, it can only
 change its own answers, because the grader compares the numbers outside of the sandbox.
 
-A box has two namespaces. The distributed cells run in `given`, with all of the library, and so do
-sample solutions of earlier tasks. The student's code runs in `own`, with the names that the task
-lists. Each sees the definitions of the other.
+An environment has two namespaces. The distributed cells run in `given`, with all of the library,
+and so do sample solutions of earlier tasks. The student's code runs in `own`, with the names that
+the task lists. Each sees the definitions of the other.
 """
 
 import ast
@@ -18,12 +18,12 @@ import sys
 import types
 
 import numpy as np
-from box import Box, Count, Forbidden, close_tensor
+from environment import Count, Environment, Forbidden, close_tensor
 
 from tinyattn.course.checks.runner import answer, decode, encode, failure
 
 LONGEST_REPLY = 8_000_000
-boxes = {}  # number -> Names
+environments = {}  # number -> Names
 
 
 class Bin(io.TextIOBase):
@@ -51,10 +51,10 @@ def reply(line):
 
 
 class Names:
-    """The two namespaces of one box, and the part of them that the grader sees."""
+    """The two namespaces of one environment, and the part of them that the grader sees."""
 
     def __init__(self, job):
-        self.box = Box(job["allow"], job["by_hand"])
+        self.environment = Environment(job["allow"], job["by_hand"])
         self.tasks = set(job["asked"])  # the names that the student must define
         self.given, self.own = ({"__name__": "__main__"} for _ in range(2))
         self.given["__builtins__"] = __builtins__
@@ -74,18 +74,18 @@ class Names:
         for name, value in list(self.given.items()):
             if (name in before and before[name] is value) or name == "__builtins__":
                 continue
-            if self.box.by_hand and value is np:
-                self.given[name] = self.box.module("numpy")
+            if self.environment.by_hand and value is np:
+                self.given[name] = self.environment.module("numpy")
             self.own[name] = self.seen(value)
 
     def seen(self, value):
         """Return the student's view of a value that a distributed cell defines."""
         if isinstance(value, types.ModuleType):
-            return self.box.module(value.__name__)
+            return self.environment.module(value.__name__)
         module = getattr(value, "__module__", None)
         library = isinstance(module, str) and module.split(".")[0] == "tinyattn"
-        if library and callable(value) and not self.box.lists(value):
-            return self.box.refuse(value)
+        if library and callable(value) and not self.environment.lists(value):
+            return self.environment.refuse(value)
         return value
 
     def run_sample(self, tree, where):
@@ -100,7 +100,7 @@ class Names:
         """
         before = dict(self.own)
         try:
-            self.box.run(tree, where, self.own)
+            self.environment.run(tree, where, self.own)
         finally:
             for name, value in list(self.own.items()):
                 if (name in before and before[name] is value) or name.startswith("__"):
@@ -112,12 +112,12 @@ class Names:
 
 
 def prepare(job):
-    """Fill a box, and return {"cells": errors}, one for each statement that did not run."""
+    """Fill an environment, and return {"cells": errors}, one for each failed statement."""
     if job["by_hand"]:
         forbid_gradients(job["engine"])
     else:
         close_tensor()
-    names = boxes[job["box"]] = Names(job)
+    names = environments[job["environment"]] = Names(job)
     waiting = []
     for kind in ("given", "sample", "own"):
         for cell in job[kind]:
@@ -169,7 +169,7 @@ def run_ask(job):
     place = {}
     exec(job["ask"], place)
     Count.numbers = 0
-    result = answer(place[job["name"]], boxes[job["box"]], decode(job["inputs"]))
+    result = answer(place[job["name"]], environments[job["environment"]], decode(job["inputs"]))
     if "value" in result:
         return {"value": encode(result["value"]), "counted": Count.numbers}
     return result

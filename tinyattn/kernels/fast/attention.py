@@ -9,9 +9,9 @@ once, in blocks, with a running maximum and a running sum. In this file, the sam
 queries at a time, one in each lane. The weights of a block are used immediately and not stored, so
 the memory grows with T and S instead of T·S, and the backward pass computes the weights again.
 
-The functions take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bias of that dtype
-and a bool mask that broadcast to [..., T, S] (or None). They return y [..., T, E] and the arrays
-that the backward function needs. Where the mask is False, or s > t under `causal`, the score is -∞.
+The functions take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bool mask and a bias
+of that dtype that broadcast to [..., T, S] (or None). They return y [..., T, E] and the arrays that
+the backward function needs. Where the mask is False, or s > t under `causal`, the score is -∞.
 For a query that may not attend to any key, y and the gradient are 0.
 
 In the code, n runs over all leading axes together, t over queries, s over keys, d over features. A
@@ -55,18 +55,18 @@ MIN_TASKS = 8
 class Inputs(NamedTuple):
     """The inputs of the tasks of both passes, as the memory of the matrices and its layout.
 
-    Matrix n of q starts at q[starts[0, n]], with the stride rows[0] from row to row. For k, v, bias
-    and mask, the index is 1 … 4 instead of 0.
+    Matrix n of q starts at q[starts[0, n]], with the stride rows[0] from row to row. For k, v, mask
+    and bias, the index is 1 … 4 instead of 0.
     """
 
     q: np.ndarray  # [N, T, D] with a single axis, like all arrays here
     k: np.ndarray  # [N, S, D]
     v: np.ndarray  # [N, S, E]
-    bias: np.ndarray  # [N, T, S]; of size 0 without a bias
     mask: np.ndarray  # [N, T, S], in bytes; of size 0 without a mask
+    bias: np.ndarray  # [N, T, S]; of size 0 without a bias
     starts: np.ndarray  # [5, N]
     rows: tuple
-    columns: tuple  # strides along the rows of bias and mask
+    columns: tuple  # strides along the rows of mask and bias
     sizes: tuple  # T, S, D, E
     causal: bool
     scale: float
@@ -111,10 +111,10 @@ class Sums(NamedTuple):
     bias_column: int
 
 
-def attention(q, k, v, bias, mask, causal, scale):
+def attention(q, k, v, mask, bias, causal, scale):
     """y, and for the backward pass the inputs and the maximum and 1 / Σ exp of each query."""
     lead = leading_axes(q, k, v)
-    x = inputs(lead, q, k, v, bias, mask, causal, scale)
+    x = inputs(lead, q, k, v, mask, bias, causal, scale)
     (T, S, D, E), N = x.sizes, math.prod(lead)
     y = empty_like_heads(q, (*lead, T, E))
     highest, norm = np.empty(N * T, q.dtype), np.empty(N * T, q.dtype)
@@ -126,7 +126,7 @@ def attention(q, k, v, bias, mask, causal, scale):
 
 
 def attention_backward(
-    g, y, residuals, q, k, v, bias, mask, causal, scale, needs_bias=True, into=None
+    g, y, residuals, q, k, v, mask, bias, causal, scale, needs_bias=True, into=None
 ):
     """Return dq, dk, dv and dbias (None if not needed), with all leading axes broadcast.
 
@@ -173,9 +173,8 @@ def forward(outputs, inputs, team, start, stop):
         return
     y, y_starts, (y_row,), highest, norm = Outputs(*outputs)
     x = Inputs(*inputs)
-    q, k, v, bias, mask, starts, columns = x.q, x.k, x.v, x.bias, x.mask, x.starts, x.columns
+    q, k, v, starts, (q_row, k_row, v_row, _, _) = x.q, x.k, x.v, x.starts, x.rows
     T, S, D, E = x.sizes
-    q_row, k_row, v_row, bias_row, mask_row = x.rows
     like, one = v, v.dtype.type(1)
     query, acc = alloc_aligned(D * QUERIES, like), alloc_aligned(E * QUERIES, like)
     tile = alloc_aligned(KEYS * QUERIES, like)
@@ -198,102 +197,78 @@ def forward(outputs, inputs, team, start, stop):
             prefetch_rows(y, y_at, y_row, rows, E)  # to be written to
         if rows < QUERIES:
             fill(query, 0)
-        at = starts[0, n] + t0 * q_row
-        transpose(query, 0, QUERIES, q, at, q_row, rows, D, x.scale)
+        transpose(query, 0, QUERIES, q, starts[0, n] + t0 * q_row, q_row, rows, D, x.scale)
         fill(total, 0)
         fill(top, x.lowest)  # finite, so that -∞ - top is -∞ and not nan
         first = True
         s1, end = 0, min(S, t0 + rows) if x.causal else S
         while s1 < end:
-            s0, lane = s1, max(s1 - t0, 0) if x.causal else 0  # earlier queries see no key here
-            keys = min(DIAGONAL_KEYS if x.causal and s0 >= t0 else KEYS, S - s0)
+            s0 = s1
+            keys, lane = block_of_keys(x, t0, s0)
             s1 += keys
             if interleaved:
                 prefetch_rows(k, starts[1, n] + s1 * k_row, k_row, min(KEYS, end - s1), D)
                 prefetch_rows(v, starts[2, n] + s1 * v_row, v_row, min(KEYS, end - s1), E)
-            at = starts[4, n] + t0 * mask_row + s0 * columns[1]
-            diagonal = x.causal and s0 + keys - 1 > t0
-            which = visibility(seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0)
-            if which == NONE_VISIBLE:
+            if not scores(tile, seen, x, query, n, t0, s0, rows, keys, lane, wide):
                 continue
-            with_bias = bias.size > 0
-            if with_bias:
-                at = starts[3, n] + t0 * bias_row + s0 * columns[0]
-                load_bias_tile(tile, bias, at, bias_row, columns[0], rows, keys)
-            # tile[s, t] = scale q_t·k_s + bias_ts
-            at = starts[1, n] + s0 * k_row
-            product(
-                tile,
-                lane,
-                QUERIES,
-                k,
-                at,
-                k_row,
-                1,
-                query,
-                lane,
-                QUERIES,
-                keys,
-                wide - lane,
-                D,
-                with_bias,
-            )
-            if which == SOME_VISIBLE:
-                mask_tile(tile, seen, lane, wide, keys)
             if first and lane > 0:
                 fill(acc, 0)
                 first = False
-            for j in range(lane, wide, W):
-                before = load(top, j)
-                now = before
-                for i in range(j, j + keys * QUERIES, QUERIES):
-                    now = maximum(load(tile, i), now)
-                shrink = exp(before - now)
-                weights = load(total, j) * shrink
-                for i in range(j, j + keys * QUERIES, QUERIES):
-                    weight = exp(load(tile, i) - now)
-                    store(tile, i, weight)
-                    weights = weights + weight
-                store(top, j, now)
-                store(total, j, weights)
-                if not first and hmin(shrink) < 1:
-                    for i in range(j, j + E * QUERIES, QUERIES):
-                        store(acc, i, load(acc, i) * shrink)
+            online_softmax(tile, top, total, acc, E, keys, lane, wide, first)
             # acc[d, t] += Σ_s v[s, d] tile[s, t]
             at = starts[2, n] + s0 * v_row
-            product(
-                acc,
-                lane,
-                QUERIES,
-                v,
-                at,
-                1,
-                v_row,
-                tile,
-                lane,
-                QUERIES,
-                E,
-                wide - lane,
-                keys,
-                not first,
-            )
+            matrices = acc, lane, QUERIES, v, at, 1, v_row, tile, lane, QUERIES
+            product(*matrices, E, wide - lane, keys, not first)
             first = False
         if first:
             fill(acc, 0)
-        for j in range(0, wide, W):
-            weights = load(total, j)
-            weights = select_greater(
-                weights,
-                broadcast(v, 0),
-                broadcast(v, 1) / weights,
-                weights,  # 0, or nan
-            )
-            store(total, j, weights)
-            for i in range(j, j + E * QUERIES, QUERIES):
-                store(acc, i, load(acc, i) * weights)
+        divide(acc, total, E, wide)
         copy(highest, n * T + t0, 0, top, 0, 0, 1, rows, one)
         copy(norm, n * T + t0, 0, total, 0, 0, 1, rows, one)
         transpose(y, y_at, y_row, acc, 0, QUERIES, E, rows, one)
+
+
+@helper
+def task_to_block(task, t_blocks):
+    """Return the matrix and the first query of a task of `forward`, the longest tasks first."""
+    return task // t_blocks, (t_blocks - 1 - task % t_blocks) * QUERIES
+
+
+@helper
+def online_softmax(tile, top, total, acc, E, keys, lane, wide, first):
+    """Replace the scores in tile by weights exp(score - top), and update top, total and acc.
+
+    acc has no values yet if `first` is True.
+    """
+    W = width(tile)
+    for j in range(lane, wide, W):
+        before = load(top, j)
+        now = before
+        for i in range(j, j + keys * QUERIES, QUERIES):
+            now = maximum(load(tile, i), now)
+        shrink = exp(before - now)
+        weights = load(total, j) * shrink
+        for i in range(j, j + keys * QUERIES, QUERIES):
+            weight = exp(load(tile, i) - now)
+            store(tile, i, weight)
+            weights = weights + weight
+        store(top, j, now)
+        store(total, j, weights)
+        if not first and hmin(shrink) < 1:
+            for i in range(j, j + E * QUERIES, QUERIES):
+                store(acc, i, load(acc, i) * shrink)
+
+
+@helper
+def divide(acc, total, E, wide):
+    """Replace total by 1 / total, and multiply acc by it."""
+    for j in range(0, wide, width(acc)):
+        weights, none = load(total, j), broadcast(acc, 0)
+        # otherwise, the total is 0 or nan
+        weights = select_greater(weights, none, broadcast(acc, 1) / weights, weights)
+        store(total, j, weights)
+        for i in range(j, j + E * QUERIES, QUERIES):
+            store(acc, i, load(acc, i) * weights)
 
 
 @jit
@@ -315,9 +290,8 @@ def backward(queries, sums, inputs, parts, team, start, stop):
     g, y, dq, own_starts, (g_row, y_row, dq_row), highest, norm = QueryRows(*queries)
     dk, dv, sum_starts, (dk_row, dv_row), dbias, bias_starts, dbias_row, dbias_column = Sums(*sums)
     x = Inputs(*inputs)
-    q, k, v, bias, mask, starts, columns = x.q, x.k, x.v, x.bias, x.mask, x.starts, x.columns
+    q, k, v, starts, (q_row, k_row, v_row, _, _) = x.q, x.k, x.v, x.starts, x.rows
     T, S, D, E = x.sizes
-    q_row, k_row, v_row, bias_row, mask_row = x.rows
     like, one, W = v, v.dtype.type(1), width(v)
     D_wide, E_wide = (D + W - 1) // W * W, (E + W - 1) // W * W
     query, dquery = alloc_aligned(D * QUERIES, like), alloc_aligned(D * QUERIES, like)
@@ -339,11 +313,8 @@ def backward(queries, sums, inputs, parts, team, start, stop):
             rows = min(QUERIES, T - t0)
             wide = (rows + W - 1) // W * W  # number of lanes in use
             if rows < QUERIES:
-                fill(query, 0)
-                fill(grad, 0)
-                fill(top, 0)
-                fill(factor, 0)
-                fill(mean, 0)
+                for numbers in (query, grad, top, factor, mean):
+                    fill(numbers, 0)
             q0, g0 = starts[0, n] + t0 * q_row, own_starts[0, n] + t0 * g_row
             y0, dq0 = own_starts[1, n] + t0 * y_row, own_starts[2, n] + t0 * dq_row
             transpose(query, 0, QUERIES, q, q0, q_row, rows, D, x.scale)
@@ -353,126 +324,34 @@ def backward(queries, sums, inputs, parts, team, start, stop):
             copy(y_rows, 0, E_wide, y, y0, y_row, rows, E, one)
             copy(top, 0, 0, highest, n * T + t0, 0, 1, rows, one)
             copy(factor, 0, 0, norm, n * T + t0, 0, 1, rows, one)
-            for t in range(rows):
-                dot = broadcast(v, 0)
-                for i in range(t * E_wide, (t + 1) * E_wide, W):
-                    dot = fma(load(grad_rows, i), load(y_rows, i), dot)
-                mean[t] = hsum(dot)
+            products_of_rows(mean, grad_rows, y_rows, rows, E_wide)
             first = True
             s1, end = 0, min(S, t0 + rows) if x.causal else S
             while s1 < end:
-                s0, lane = s1, max(s1 - t0, 0) if x.causal else 0  # earlier queries see no key here
-                keys = min(DIAGONAL_KEYS if x.causal and s0 >= t0 else KEYS, S - s0)
+                s0 = s1
+                keys, lane = block_of_keys(x, t0, s0)
                 s1 += keys
-                at = starts[4, n] + t0 * mask_row + s0 * columns[1]
-                diagonal = x.causal and s0 + keys - 1 > t0
-                which = visibility(
-                    seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0
-                )
-                if which == NONE_VISIBLE:
+                if not scores(a, seen, x, query, n, t0, s0, rows, keys, lane, wide):
                     continue
-                with_bias = bias.size > 0
-                if with_bias:
-                    at = starts[3, n] + t0 * bias_row + s0 * columns[0]
-                    load_bias_tile(a, bias, at, bias_row, columns[0], rows, keys)
-                # a[s, t] = scale q_t·k_s + bias_ts,   da[s, t] = Σ_e v[s, e] g[t, e]
-                at, at_v, seeing = starts[1, n] + s0 * k_row, starts[2, n] + s0 * v_row, wide - lane
-                product(
-                    a,
-                    lane,
-                    QUERIES,
-                    k,
-                    at,
-                    k_row,
-                    1,
-                    query,
-                    lane,
-                    QUERIES,
-                    keys,
-                    seeing,
-                    D,
-                    with_bias,
-                )
-                product(
-                    ds,
-                    lane,
-                    QUERIES,
-                    v,
-                    at_v,
-                    v_row,
-                    1,
-                    grad,
-                    lane,
-                    QUERIES,
-                    keys,
-                    seeing,
-                    E,
-                    False,
-                )
-                if which == SOME_VISIBLE:
-                    mask_tile(a, seen, lane, wide, keys)
-                none = broadcast(v, 0)
-                for j in range(lane, wide, W):
-                    tops, factors, means = load(top, j), load(factor, j), load(mean, j)
-                    for i in range(j, j + keys * QUERIES, QUERIES):
-                        e = exp(load(a, i) - tops)  # 0 stays 0 even next to a nan
-                        weight = select_equal(e, none, none, e * factors)
-                        store(a, i, weight)
-                        dscore = weight * (load(ds, i) - means)
-                        store(ds, i, select_equal(e, none, none, dscore))
+                # da[s, t] = Σ_e v[s, e] g[t, e]
+                at, seeing = starts[2, n] + s0 * v_row, wide - lane
+                matrices = ds, lane, QUERIES, v, at, v_row, 1, grad, lane, QUERIES
+                product(*matrices, keys, seeing, E, False)
+                softmax_gradient(a, ds, top, factor, mean, keys, lane, wide)
                 # dv[s, e] += Σ_t a[s, t] g[t, e],   dk[s, d] += Σ_t ds[s, t] scale q[t, d]
-                product(
-                    dvalues,
-                    s0 * E_wide,
-                    E_wide,
-                    a,
-                    lane,
-                    QUERIES,
-                    1,
-                    grad_rows,
-                    lane * E_wide,
-                    E_wide,
-                    keys,
-                    E_wide,
-                    rows - lane,
-                    True,
-                )
-                product(
-                    dkeys,
-                    s0 * D_wide,
-                    D_wide,
-                    ds,
-                    lane,
-                    QUERIES,
-                    1,
-                    query_rows,
-                    lane * D_wide,
-                    D_wide,
-                    keys,
-                    D_wide,
-                    rows - lane,
-                    True,
-                )
+                i, j, seeing_rows = s0 * E_wide, lane * E_wide, rows - lane
+                matrices = dvalues, i, E_wide, a, lane, QUERIES, 1, grad_rows, j, E_wide
+                product(*matrices, keys, E_wide, seeing_rows, True)
+                i, j = s0 * D_wide, lane * D_wide
+                matrices = dkeys, i, D_wide, ds, lane, QUERIES, 1, query_rows, j, D_wide
+                product(*matrices, keys, D_wide, seeing_rows, True)
                 if first and lane > 0:
                     fill(dquery, 0)
                     first = False
                 # dq[d, t] += Σ_s k[s, d] ds[s, t]
-                product(
-                    dquery,
-                    lane,
-                    QUERIES,
-                    k,
-                    at,
-                    1,
-                    k_row,
-                    ds,
-                    lane,
-                    QUERIES,
-                    D,
-                    seeing,
-                    keys,
-                    not first,
-                )
+                at = starts[1, n] + s0 * k_row
+                matrices = dquery, lane, QUERIES, k, at, 1, k_row, ds, lane, QUERIES
+                product(*matrices, D, seeing, keys, not first)
                 first = False
                 if dbias.size:
                     at = bias_starts[0, part * starts.shape[1] + n]
@@ -487,9 +366,68 @@ def backward(queries, sums, inputs, parts, team, start, stop):
 
 
 @helper
-def task_to_block(task, t_blocks):
-    """Return the matrix and the first query of a task of `forward`, the longest tasks first."""
-    return task // t_blocks, (t_blocks - 1 - task % t_blocks) * QUERIES
+def products_of_rows(out, a, b, rows, columns):
+    """Compute out[t] = Σ_e a[t, e] b[t, e], where `columns` is a whole number of vectors."""
+    W = width(a)
+    for t in range(rows):
+        dot = broadcast(a, 0)
+        for i in range(t * columns, (t + 1) * columns, W):
+            dot = fma(load(a, i), load(b, i), dot)
+        out[t] = hsum(dot)
+
+
+@helper
+def softmax_gradient(a, ds, top, factor, mean, keys, lane, wide):
+    """Replace scores in a by weights, and the gradient of the weights in ds by that of the scores.
+
+    a = exp(score - top) factor,   ds = a (da - mean)
+    """
+    none = broadcast(a, 0)
+    for j in range(lane, wide, width(a)):
+        tops, factors, means = load(top, j), load(factor, j), load(mean, j)
+        for i in range(j, j + keys * QUERIES, QUERIES):
+            e = exp(load(a, i) - tops)  # 0 stays 0 even next to a nan
+            weight = select_equal(e, none, none, e * factors)
+            store(a, i, weight)
+            dscore = weight * (load(ds, i) - means)
+            store(ds, i, select_equal(e, none, none, dscore))
+
+
+# ---------------------------------------------------------------- a block of queries and keys
+
+
+@helper
+def block_of_keys(x, t0, s0):
+    """Return how many keys from s0 on form a block, and the first lane whose query sees one."""
+    lane = max(s0 - t0, 0) if x.causal else 0
+    return min(DIAGONAL_KEYS if x.causal and s0 >= t0 else KEYS, x.sizes[1] - s0), lane
+
+
+@helper
+def scores(tile, seen, x, query, n, t0, s0, rows, keys, lane, wide):
+    """Compute tile[s, t] = scale q_t·k_s + bias_ts, or -∞ where query t may not attend to key s.
+
+    The block has `rows` queries from t0 on and `keys` keys from s0 on. Returns whether any key may
+    be seen. If not, the tile is not changed.
+    """
+    noinline()
+    starts, (_, k_row, _, mask_row, bias_row) = x.starts, x.rows
+    mask_column, bias_column = x.columns
+    at = starts[3, n] + t0 * mask_row + s0 * mask_column
+    diagonal = x.causal and s0 + keys - 1 > t0
+    which = visibility(seen, x.mask, at, mask_row, mask_column, rows, keys, diagonal, t0 - s0)
+    if which == NONE_VISIBLE:
+        return False
+    biased = x.bias.size > 0
+    if biased:
+        at = starts[4, n] + t0 * bias_row + s0 * bias_column
+        load_bias_tile(tile, x.bias, at, bias_row, bias_column, rows, keys)
+    at, D = starts[1, n] + s0 * k_row, x.sizes[2]
+    matrices = tile, lane, QUERIES, x.k, at, k_row, 1, query, lane, QUERIES
+    product(*matrices, keys, wide - lane, D, biased)
+    if which == SOME_VISIBLE:
+        mask_tile(tile, seen, lane, wide, keys)
+    return True
 
 
 @helper
@@ -574,12 +512,12 @@ def add_bias_gradient(db, at, row, column, ds, lane, rows, keys):
 EMPTY = {np.dtype(d): np.empty((0, 0), d) for d in (np.float32, np.float64, bool)}
 
 
-def inputs(lead, q, k, v, bias, mask, causal, scale):
+def inputs(lead, q, k, v, mask, bias, causal, scale):
     """Return the `Inputs` of the fast version."""
     sizes = (q.shape[-2], *k.shape[-2:], v.shape[-1])
-    bias = EMPTY[q.dtype] if bias is None else bias
     mask = EMPTY[np.dtype(bool)] if mask is None else mask
-    *memory, starts, rows, columns = strided_matrices(lead, q, k, v, bias, mask.view(np.uint8))
+    bias = EMPTY[q.dtype] if bias is None else bias
+    *memory, starts, rows, columns = strided_matrices(lead, q, k, v, mask.view(np.uint8), bias)
     number = q.dtype.type
     return Inputs(
         *memory,

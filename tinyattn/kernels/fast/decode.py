@@ -19,9 +19,10 @@ import numpy as np
 
 from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.fast import thresholds
+from tinyattn.kernels.fast.activations import gelu_numbers
 from tinyattn.kernels.fast.matvec import few_rows
 from tinyattn.kernels.fast.quantized import MIN_MULTIPLICATIONS_PER_CHUNK, ROWS, prepare, some_rows
-from tinyattn.kernels.fast.rowwise import add_numbers, gelu_numbers, norm_rows, softmax_rows
+from tinyattn.kernels.fast.rowwise import norm_rows, softmax_rows
 from tinyattn.kernels.machine.compile import helper, jit, noinline
 from tinyattn.kernels.machine.dot_products import TILE_COLUMNS, dot_products
 from tinyattn.kernels.machine.fork_join import fork_join, runtime_false, runtime_true, runtime_zero
@@ -203,6 +204,15 @@ def llama_blocks_steps(
 
 
 # ---------------------------------------------------------------- parts of a layer
+
+
+@helper
+def add_numbers(y, x, team, start, stop):
+    """Add x to y."""
+    if fork_join(team, start, stop):
+        return
+    for i in range(start, stop, width(y)):
+        store_partial(y, i, stop, load_partial(y, i, stop, 0) + load_partial(x, i, stop, 0))
 
 
 @helper

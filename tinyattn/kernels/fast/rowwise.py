@@ -1,13 +1,11 @@
-"""Operations on one row at a time: softmax, cross-entropy, normalization, GELU, sums, AdamW.
+"""Operations on one row at a time: softmax, cross-entropy, layer norm and RMS norm.
 
 As array algebra, each operation needs five to fifteen passes over memory, each of which creates a
 new array. In this file, a row of C numbers (the last axis) is read once into the first cache, where
-all steps are done. The same operations as array algebra are in softmax.py, losses.py, norms.py and
-activations.py of tinyattn/ops/, and in `Adam.update` of tinyattn/optim/algorithms.py. A test
-compares both versions.
+all steps are done. The same operations as array algebra are in softmax.py, losses.py and norms.py
+of tinyattn/ops/. A test compares both versions.
 
-All kernels take arrays with one axis, and work on the rows (or, for GELU and AdamW, the numbers)
-from start to stop.
+All kernels take arrays with one axis, and work on the rows from start to stop.
 """
 
 import math
@@ -16,7 +14,7 @@ import numpy as np
 
 from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.fast import thresholds
-from tinyattn.kernels.machine.compile import helper, jit
+from tinyattn.kernels.machine.compile import jit
 from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.layout import ravel
 from tinyattn.kernels.machine.load_store import load_partial, store_partial
@@ -27,8 +25,6 @@ from tinyattn.kernels.machine.simd import (
     hmax,
     hsum,
     maximum,
-    select_greater,
-    sqrt,
     width,
 )
 from tinyattn.kernels.machine.thread_pool import parallel_for
@@ -259,145 +255,3 @@ def norm_backward(g, residuals, x, centred):
     arrays = dx.reshape(-1), dw, db, ravel(g), ravel(x)
     parallel_rows(norm_rows_backward, parts, x.size, *arrays, residuals, C, N, centred)
     return dx, *sums.sum(axis=1)
-
-
-# ---------------------------------------------------------------- GELU
-
-# erfc(z) = exp(-z²) t P(t) with t = 1 / (1 + z/2), for z ≥ 0; P fitted to 4e-8 (float32 only).
-# Φ(-|x|) is half of it at z = |x| / √2, where z² = x²/2.
-ERFC = tuple(
-    np.float32(c)
-    for c in (
-        -0.05889132491004501,
-        0.28370461222526755,
-        -0.4853890814650003,
-        0.275984145102177,
-        -0.02518167132542719,
-        0.20207145071958327,
-        0.2432606194320846,
-        0.2823535343238701,
-        0.28208767371591664,
-    )
-)
-ROOT_HALF, HALF = np.float32(math.sqrt(0.5)), np.float32(0.5)
-HALF_ERFC = tuple(c * HALF for c in ERFC)  # exact, as is every half
-ONE, DENSITY = np.float32(1), np.float32(1 / math.sqrt(2 * math.pi))
-CUBIC, ROOT_8_OVER_PI = np.float32(0.044715), np.float32(math.sqrt(8 / math.pi))
-
-
-@jit
-def gelu_sums(out, g, x, backward, tanh, team, start, stop):
-    """Compute y = x Φ(x), or backward dx = g (Φ(x) + x φ(x)), with the normal distribution Φ.
-
-    φ is the density of Φ. With `tanh`, Φ(x) = (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π)
-    (x + 0.044715 x³). This function computes the formula directly. It is the reference, and runs
-    for float64.
-    """
-    if fork_join(team, start, stop):
-        return
-    for i in range(start, stop):
-        v = x[i]
-        if tanh:
-            phi = 0.5 + 0.5 * math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v * v * v))
-            rise = phi * (1 - phi) * math.sqrt(8 / math.pi) * (1 + 3 * 0.044715 * v * v)
-        else:
-            phi = 0.5 * math.erfc(-v * math.sqrt(0.5))
-            rise = math.exp(-0.5 * v * v) / math.sqrt(2 * math.pi)
-        out[i] = g[i] * (phi + v * rise) if backward else v * phi
-
-
-@jit
-def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
-    """Compute the same as `gelu_sums` with vectors of float32."""
-    if fork_join(team, start, stop):
-        return
-    W = width(x)
-    for i in range(start, stop, W):
-        v = load_partial(x, i, stop, 0)
-        if tanh:
-            square = v * v
-            u = v * (square * CUBIC + ONE) * ROOT_8_OVER_PI
-            u = maximum(u, broadcast(v, -80))  # exp(80) is still a number
-            e = exp(broadcast(v, 0) - u)
-            phi = broadcast(v, 1) / (e + ONE)
-            slope = (square * (np.float32(3) * CUBIC) + ONE) * ROOT_8_OVER_PI
-            rise = phi * e * phi * slope  # e · phi is 1 - phi, without cancellation
-        else:
-            size = maximum(v, broadcast(v, 0) - v)
-            t = broadcast(v, 1) / fma(size, broadcast(v, HALF * ROOT_HALF), broadcast(v, 1))
-            p = broadcast(v, HALF_ERFC[0])
-            for c in HALF_ERFC[1:]:
-                p = fma(p, t, broadcast(v, c))
-            e = exp(v * v * -HALF)
-            tail = p * t * e  # Φ(-|x|)
-            phi = select_greater(v, broadcast(v, 0), broadcast(v, 1) - tail, tail)
-            rise = e * DENSITY
-        if backward:
-            store_partial(out, i, stop, load_partial(g, i, stop, 0) * fma(v, rise, phi))
-        else:
-            store_partial(out, i, stop, v * phi)
-
-
-def gelu(x, tanh):
-    """Return the GELU of x, x Φ(x)."""
-    y, row = empty_pooled(x.shape, x.dtype), ravel(x)
-    kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
-    parallel_rows(kernel, x.size, 4 * x.size, y.reshape(-1), row, row, False, tanh)
-    return y
-
-
-def gelu_backward(g, x, tanh):
-    """Return the gradient of x."""
-    dx = empty_pooled(x.shape, x.dtype)
-    kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
-    parallel_rows(kernel, x.size, 4 * x.size, dx.reshape(-1), ravel(g), ravel(x), True, tanh)
-    return dx
-
-
-# ---------------------------------------------------------------- sums
-
-
-@helper
-def add_numbers(y, x, team, start, stop):
-    """Add x to y."""
-    if fork_join(team, start, stop):
-        return
-    for i in range(start, stop, width(y)):
-        store_partial(y, i, stop, load_partial(y, i, stop, 0) + load_partial(x, i, stop, 0))
-
-
-# ---------------------------------------------------------------- AdamW
-
-
-@jit
-def adam_numbers(out, theta, g, m, v, numbers, team, start, stop):
-    """Update m ← β₁m + (1-β₁)g and v ← β₂v + (1-β₂)g², and compute the new parameters `out`.
-
-    out = keep θ - rate · m / (√v / correct + ε), where decay θ is added to g before the update.
-    AdamW has keep = 1 - η λ and decay = 0, and Adam has keep = 1 and decay = λ.
-    """
-    if fork_join(team, start, stop):
-        return
-    rate, beta1, beta2, eps, decay, correct, keep = numbers
-    W, one = width(theta), theta.dtype.type(1)
-    for i in range(start, stop, W):
-        x, slope = load_partial(theta, i, stop, 0), load_partial(g, i, stop, 0)
-        slope = slope + x * decay
-        first, second = load_partial(m, i, stop, 0), load_partial(v, i, stop, 0)
-        first = first + (slope - first) * (one - beta1)
-        second = second * beta2 + slope * slope * (one - beta2)
-        store_partial(m, i, stop, first)
-        store_partial(v, i, stop, second)
-        step = first / (sqrt(second) / broadcast(x, correct) + eps)
-        store_partial(out, i, stop, x * keep - step * rate)
-
-
-def adam(jobs):
-    """One step for all parameters, one after the other, each on all threads.
-
-    A job is (out, theta, g, m, v, numbers), five contiguous arrays of one dtype and the numbers
-    of `adam_numbers` as NumPy numbers of that dtype.
-    """
-    for *arrays, numbers in jobs:
-        n = arrays[0].size
-        parallel_rows(adam_numbers, n, n, *[x.reshape(-1) for x in arrays], tuple(numbers))

@@ -191,7 +191,7 @@ def shown(full):
     )
 
 
-class Box:
+class Environment:
     """The names that one task may use."""
 
     def __init__(self, allowed=(), by_hand=False):
@@ -373,9 +373,9 @@ class Box:
         exec(compile(tree, where, "exec"), names)
 
 
-def _from(box, name):
+def _from(environment, name):
     """Return the object that `from module import names` reads. Refused names raise when used."""
-    module = box.module(name)
+    module = environment.module(name)
 
     def look(attribute):
         try:
@@ -598,7 +598,7 @@ def own(value, attribute):
         module = str(getattr(value, "__module__", "")).split(".")
     part_of_engine = module[:2] == ["tinyattn", "engine"] and attribute not in SETTABLE
     library = isinstance(value, type) or kind is types.FunctionType
-    if part_of_engine or (library and module[0] in ("box", "numpy", "tinyattn")):
+    if part_of_engine or (library and module[0] in ("environment", "numpy", "tinyattn")):
         raise Forbidden(
             f"you set .{attribute} of something that belongs to the library. Set only attributes "
             "of your own objects"

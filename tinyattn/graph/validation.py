@@ -1,0 +1,108 @@
+"""Checks of arguments that several functions of this folder share, each with one error message."""
+
+import numpy as np
+
+from tinyattn.engine.convert import as_tensor, to_array
+
+
+def check_points(name, x, features=None, what="x"):
+    """Return points x as a Tensor, after a check of their shape and values.
+
+    Args:
+        name       layer that is called, for the error message
+        x          points [N, features], N ≥ 1
+        features   number of features, or None for any
+        what       name of the argument, for the error message
+
+    Raises:
+        ValueError: x has a different shape or no points, or contains NaN or infinity
+    """
+    x = check_matrix(name, x, features, what)
+    values = x.data
+    if len(values) == 0:
+        raise ValueError(
+            f"{name}: {what} has no points (shape {values.shape}). Leave out events without points"
+        )
+    good = np.isfinite(values).all(axis=1)
+    if not good.all():
+        bad = np.flatnonzero(~good)
+        more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+        raise ValueError(
+            f"{name}: {what} is NaN or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
+            f"{len(values)}. Remove these points, or look for weights that are too large or NaN in "
+            "an earlier layer"
+        )
+    return x
+
+
+def check_matrix(name, x, features=None, what="x"):
+    """Return points x [N, features] as a Tensor, or raise ValueError. None: any number of them."""
+    x = as_tensor(x)
+    shape = x.shape
+    if len(shape) != 2 or (features is not None and shape[1] != features):
+        wanted = "F" if features is None else features
+        raise ValueError(f"{name}: {what} must be points [N, {wanted}], got shape {shape}")
+    return x
+
+
+def check_table(name, index, n):
+    """Return a table of neighbours as an array [N, K] of int64, after a check of its numbers.
+
+    Args:
+        name    function that is called, for the error message
+        index   the table [N, K], K ≥ 1
+        n       number of rows to which it may point
+
+    Raises:
+        ValueError: the table has a different shape, or its numbers are not whole and from 0 to
+            n - 1
+    """
+    index = np.asarray(to_array(index))
+    if index.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name}: the index must hold whole numbers (rows), got {index.dtype}. Write "
+            "index.astype(int) if that is what you want"
+        )
+    index = np.array(index, np.int64, order="C")  # a copy is not affected by later changes
+    if index.ndim != 2 or index.shape[1] < 1:
+        raise ValueError(f"{name}: the index must be [N, K] with K >= 1, got shape {index.shape}")
+    check_indices(name, "index", "rows", index, n)
+    return index
+
+
+def check_indices(owner, name, of, indices, n):
+    """Raise ValueError unless all whole numbers of an array are from 0 to n - 1.
+
+    Args:
+        owner     function or class that is called, for the error message
+        name      name of its argument
+        of        what the indices count, such as "nodes"
+        indices   the array
+        n         number of these
+    """
+    if indices.size and not 0 <= indices.min() <= indices.max() < n:
+        position = np.argwhere((indices < 0) | (indices >= n))[0].tolist()
+        raise ValueError(
+            f"{owner}: {name} must hold {of} from 0 to {n - 1}, but {name}{position} is "
+            f"{indices[tuple(position)]}"
+        )
+
+
+def check_batch(name, batch, N, of="cloud"):
+    """Return batch as an array with a whole number for each of N points, or raise ValueError.
+
+    `of` is the word for what the number represents, a cloud or an event.
+    """
+    batch = np.asarray(to_array(batch))
+    if batch.shape != (N,) or batch.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name}: batch must be {N} whole numbers, the {of} of each point, got {batch.dtype} "
+            f"of shape {batch.shape}"
+        )
+    return batch
+
+
+def check_choice(name, argument, value, choices):
+    """Raise ValueError unless the value of an argument is one of the choices, which are strings."""
+    if value not in choices:
+        raise ValueError(f"{name}: {argument} must be one of {', '.join(choices)}, got {value!r}")
