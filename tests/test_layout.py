@@ -71,7 +71,7 @@ FOLDERS_OF = {"coursekit", "lectures", "docs", "tools"}
 # folders of tests beside those of tinyattn's modules
 OTHER_TESTS = {"coursekit", "mistakes", "parity", "scripts"}
 # files of tests/mistakes that are about more than one module
-OF_ALL_MODULES = {"hints", "mistakes", "other_names", "reports"}
+OF_ALL_MODULES = {"wrong_kinds", "hints", "mistakes", "other_names", "reports"}
 # in tests of behaviour, the words that an error must contain only tell which error it is
 MOST_WORDS = 3
 # what `import tinyattn` must not load: it shall stay as quick as NumPy

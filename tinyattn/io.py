@@ -21,6 +21,7 @@ import numpy as np
 from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 
 DTYPES = {
     "F64": "<f8",
@@ -68,16 +69,21 @@ def save(path, tensors, metadata=None):
     """
     kept = [tensors, *tensors.values()] if isinstance(tensors, dict) else [tensors]
     nested = any(isinstance(x, dict) or hasattr(x, "state_dict") for x in kept[1:])
-    if nested or hasattr(tensors, "param_groups"):
+    what = "the values of the dictionary must be arrays"
+    if hasattr(tensors, "param_groups"):
+        nested, what = True, "expected a dictionary of arrays, got an optimizer"
+    if nested:
         raise TypeError(
-            "save: the values of the dictionary must be arrays. To save a model and its optimizer, "
-            "write tinyattn.io.save_checkpoint(path, model, optimizer), and to continue, "
+            f"save: {what}. To save a model and its optimizer, write "
+            "tinyattn.io.save_checkpoint(path, model, optimizer), and to continue, "
             "tinyattn.io.load_checkpoint(path, model, optimizer)"
         )
     if not isinstance(path, str | os.PathLike) or not hasattr(tensors, "items"):
+        is_model = hasattr(tensors, "state_dict")
         raise TypeError(
             "save: expected a path and a dictionary of arrays such as model.state_dict(), got "
             f"{type(path).__name__} and {type(tensors).__name__}"
+            + (". Write save(path, model.state_dict())" if is_model else "")
         )
     path, arrays = Path(path).expanduser(), {}
     for name, value in tensors.items():
@@ -91,14 +97,18 @@ def save(path, tensors, metadata=None):
             )
         if array.dtype.newbyteorder("<") not in NAMES:
             raise TypeError(
-                f"save: {name!r} has the dtype {array.dtype}, which must be one of "
-                f"{', '.join(str(d) for d in NAMES)}"
+                f"save: {name!r} has the dtype {array.dtype}, which cannot be stored. Convert it "
+                f"with .astype to one of {', '.join(str(d) for d in NAMES)}"
             )
         arrays[name] = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
     header, offset = {}, 0
     if metadata:
-        if not all(isinstance(s, str) for pair in metadata.items() for s in pair):
-            raise TypeError("save: metadata must map strings to strings")
+        if not isinstance(metadata, dict) or not all(
+            isinstance(s, str) for pair in metadata.items() for s in pair
+        ):
+            raise TypeError(
+                "save: metadata must be a dictionary {string: string}. Write numbers as str(number)"
+            )
         header["__metadata__"] = metadata
     # Wide elements come first, so that every array starts at a multiple of its element's size.
     order = sorted(arrays, key=lambda n: (-arrays[n].dtype.itemsize, n))
@@ -198,6 +208,10 @@ def _read(path):
         content = path.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(_missing(path)) from None
+    except IsADirectoryError:
+        raise IsADirectoryError(
+            f"load: {path} is a folder. Pass the path of a file in it"
+        ) from None
     header = _header(path, content)
     body = memoryview(content)[8 + int.from_bytes(content[:8], "little") :]
     metadata = header.pop("__metadata__", {})
@@ -357,6 +371,8 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
     _check_order("save_checkpoint", module, optimizer)
     tensors = {f"module.{k}": v for k, v in module.state_dict().items()}
     tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
+    check_range("save_checkpoint", whole=True, step=step)
+    _check_rng("save_checkpoint", rng)
     metadata = {"step": str(step)}
     for name, own in _generators(module, rng).items():
         state = own.bit_generator.state  # some generators keep arrays in their state
@@ -371,6 +387,14 @@ def _check_order(name, module, optimizer):
             f"{name}: expected a path, a module and its optimizer, got "
             f"{type(module).__name__} and {type(optimizer).__name__}. "
             f"Write io.{name}(path, model, optimizer)"
+        )
+
+
+def _check_rng(name, rng):
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"{name}: rng must be a numpy.random.Generator, got {type(rng).__name__}. A seed "
+            "has no state. Make a generator with np.random.default_rng(seed), and keep it"
         )
 
 
@@ -396,6 +420,7 @@ def load_checkpoint(path, module, optimizer, rng=None):
         OSError: the file does not exist or cannot be read
     """
     _check_order("load_checkpoint", module, optimizer)
+    _check_rng("load_checkpoint", rng)
     tensors, metadata = _read(path)
     step, states = _step(path, metadata), []
     for name, own in _generators(module, rng).items():
@@ -406,7 +431,8 @@ def load_checkpoint(path, module, optimizer, rng=None):
         kind, _, rest = name.partition(".")
         if kind not in parts:
             raise ValueError(
-                f"load_checkpoint: {path} is not a checkpoint, because it contains {_short(name)}"
+                f"load_checkpoint: {path} is not a checkpoint, because it contains {_short(name)}, "
+                "which is no part of a module or an optimizer. Read it with ta.load"
             )
         parts[kind][rest] = array
     before = module.state_dict()

@@ -4,6 +4,7 @@ scores [N] are larger where the signal is more likely, and labels [N] are 1 (sig
 (background). An event passes a threshold if its score is at least as large.
 """
 
+import math
 import sys
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from tinyattn.engine import torch_hints
 from tinyattn.engine.convert import to_array
+from tinyattn.engine.ranges import check_range, is_number
 
 
 class Rejection(NamedTuple):
@@ -45,7 +47,12 @@ def roc_curve(scores, labels):
         ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class
             has no events
     """
-    scores, signal = _check_scores_and_labels("roc_curve", scores, labels)
+    return _curve("roc_curve", scores, labels)
+
+
+def _curve(name, scores, labels):
+    """Return `roc_curve` with the name of the calling function in the errors."""
+    scores, signal = _check_scores_and_labels(name, scores, labels)
     order = np.argsort(-scores, kind="stable")
     # True for the last score of each group of ties
     last = np.append(scores[order][1:] != scores[order][:-1], True)
@@ -67,7 +74,7 @@ def roc_auc(scores, labels):
         ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class
             has no events
     """
-    signal, background = roc_curve(scores, labels)
+    signal, background = _curve("roc_auc", scores, labels)
     return float(np.sum(np.diff(background) * (signal[1:] + signal[:-1]) / 2))
 
 
@@ -94,10 +101,7 @@ def background_rejection(scores, labels, efficiency):
     Source: slide K28.
     """
     scores, signal = _check_scores_and_labels("background_rejection", scores, labels)
-    if not 0 < efficiency <= 1:
-        raise ValueError(
-            f"background_rejection: expected 0 < efficiency <= 1, got efficiency={efficiency}"
-        )
+    check_range("background_rejection", None, 1, above=0, efficiency=efficiency)
     wanted = int(np.ceil(efficiency * signal.sum() - 1e-9))
     threshold = np.sort(scores[signal])[-wanted]
     return rejection(int(np.sum(scores[~signal] >= threshold)), int(np.sum(~signal)))
@@ -116,10 +120,10 @@ def rejection(passed, total):
     Raises:
         ValueError: passed is not from 0 to total, or total is 0
     """
-    if not 0 <= passed <= total or total == 0:
+    check_range("rejection", above=0, below=math.inf, total=total)
+    if not is_number(passed) or not 0 <= passed <= total:
         raise ValueError(
-            f"rejection: expected 0 <= passed <= total and total > 0, got passed={passed}, "
-            f"total={total}"
+            f"rejection: expected 0 <= passed <= total, got passed={passed!r}, total={total}"
         )
     if passed == 0:
         return Rejection(np.inf, np.inf, 0)
@@ -133,6 +137,8 @@ def _check_scores_and_labels(name, scores, labels):
         raise ValueError(
             f"{name}: scores and labels must both be [N], got {scores.shape} and {labels.shape}"
         )
+    if scores.dtype.kind not in "fiub":
+        raise TypeError(f"{name}: scores must be real numbers, got {scores.dtype}")
     if not np.isfinite(scores).all():
         bad = np.flatnonzero(~np.isfinite(scores))
         raise ValueError(
@@ -142,7 +148,7 @@ def _check_scores_and_labels(name, scores, labels):
     wrong = ~np.isin(labels, (0, 1))
     if wrong.any():
         raise ValueError(
-            f"{name}: labels must be 0 (background) or 1 (signal), got {labels[wrong][0]}"
+            f"{name}: labels must be 0 (background) or 1 (signal), got {labels[wrong][0].item()!r}"
         )
     if not 0 < labels.sum() < len(labels):
         found = f"only {int(labels[0])}" if len(labels) else "no events"

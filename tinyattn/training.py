@@ -86,8 +86,8 @@ def fit(
         TypeError: the loss is not a function of (model, x, y) that returns a Tensor with a single
             number, or another argument is of the wrong type, such as a class
     """
-    check_range("fit", 1, epochs=epochs, patience=patience, whole=True)
-    check_range("fit", above=0, clip=clip)
+    check_range("fit", 1, epochs=epochs, patience=patience, optional=("patience",), whole=True)
+    check_range("fit", above=0, clip=clip, optional=("clip",))
     _check_kinds(model, optimizer, schedule, metric)
     _check_pair(train, valid)
     _belongs(model, optimizer, schedule)
@@ -160,7 +160,7 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
     """
     check_range("fit_steps", 1, steps=steps, whole=True)
     check_range("fit_steps", 0, below=math.inf, lr=lr, warmup=warmup)
-    check_range("fit_steps", above=0, clip=clip)
+    check_range("fit_steps", above=0, clip=clip, optional=("clip",))
     _mode(model, "train")
     optimizer, history = AdamW(model.parameters(), lr=lr, weight_decay=weight_decay), History()
     with check.watch(model, optimizer):
@@ -177,10 +177,14 @@ def _step(name, model, loss, optimizer, batch, clip, history):
     value = loss(model, *batch)
     if not isinstance(value, Tensor) or value.size != 1:
         shape = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+        advice = "Take its mean over the batch"
+        if not isinstance(value, Tensor):
+            advice = "Do not use .item(), .numpy() or float()"
+        if value is None:
+            advice = "Did you forget its `return`?"
         call = "loss(model, *batch)" if name == "fit" else "loss(model)"
         raise TypeError(
-            f"{name}: {call} must return a Tensor with a single number, got {shape}. "
-            "Take the mean over the batch, and do not use .item() or .numpy()"
+            f"{name}: {call} must return a Tensor with a single number, got {shape}. {advice}"
         )
     if not math.isfinite(value.item()):
         epoch = f" (epoch {len(history.losses) + 1})" if name == "fit" else ""
@@ -203,9 +207,10 @@ def _check_loss_and_optimizer(loss, optimizer):
     if place.startswith("tinyattn.functional") or place == "tinyattn.nn.losses":
         name = getattr(loss, "__name__", type(loss).__name__)
         written = f"F.{name}(model(x), y)" if hasattr(loss, "__name__") else "f(model(x), y)"
+        where = "" if hasattr(loss, "__name__") else f" with f = {name}()"
         raise TypeError(
             f"fit: loss is called as loss(model, x, y), but {name} takes predictions and targets. "
-            f"Pass lambda model, x, y: {written}"
+            f"Pass lambda model, x, y: {written}{where}"
         )
     if not callable(loss):
         raise TypeError(
@@ -232,12 +237,12 @@ def _check_kinds(model, optimizer, schedule, metric):
             )
     if schedule is not None and not hasattr(schedule, "step"):
         raise TypeError(
-            f"fit: expected a schedule, got a {type(schedule).__name__}. Pass for example "
+            f"fit: expected a schedule, got {type(schedule).__name__}. Pass for example "
             "optim.LambdaLR(optimizer, factor) for a function factor(step)"
         )
     if metric is not None and not callable(metric):
         raise TypeError(
-            f"fit: metric must be a function of (model, x, y), got a {type(metric).__name__}. "
+            f"fit: metric must be a function of (model, x, y), got {type(metric).__name__}. "
             "Pass for example training.accuracy"
         )
 

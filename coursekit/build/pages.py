@@ -136,7 +136,8 @@ def _with_minutes(text, cells):
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise CourseError(
-            f"{TEACHING.as_posix()} has no lines '{BEGIN}' and '{END}' for the minutes"
+            f"{TEACHING.as_posix()} must contain the lines '{BEGIN}' and '{END}', in this order. "
+            "Add them where the table of minutes belongs"
         )
     return before + begin + "\n".join(["", *_rows_of_plan(cells), ""]) + end + after
 

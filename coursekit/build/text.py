@@ -135,7 +135,10 @@ def read_notebook(document, path=None):
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     except (ValueError, KeyError, TypeError):
-        raise CourseError(f"{document.relative(path)} is not a notebook (or damaged)") from None
+        raise CourseError(
+            f"{document.relative(path)} is not a notebook, or it is damaged. Build it again: "
+            f"tinyattn build {document.number}"
+        ) from None
     for cell in cells:
         cell["source"] = without_first_line(cell)
         if "outputs" in cell:

@@ -351,10 +351,12 @@ class Drawing:
 
     def svg(self, until=None, focus=()):
         """Return the drawing as text, with `until` and `focus` as in `shown`."""
-        if self._inside or not self.alt:
+        if not self.alt:
+            raise ValueError(f"drawing {self.name}: the alt text is missing. Pass alt=")
+        if self._inside:
             raise ValueError(
-                f"drawing {self.name}: a drawing needs an alt text, and all its parts must be "
-                "closed"
+                f"drawing {self.name}: the part {'/'.join(self._inside)} is not closed. Leave its "
+                "with block before you draw"
             )
         w, h = self.width, self.height
         out = [

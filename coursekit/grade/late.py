@@ -24,6 +24,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from tinyattn.course.project import CourseError
+from tinyattn.engine.ranges import is_number
 
 DAY = 24 * 60 * 60
 KNOWN = {"due", "late", "days"}
@@ -101,10 +102,10 @@ def read(path, number, table=None):
     late = settings.get("late", {})
     _only(path, late, OF_LATE, "late.")
     late = OF_LATE | late
-    if not 0 <= late["per_day"] <= 1:
-        raise CourseError(f"{path}: expected 0 <= late.per_day <= 1, got {late['per_day']}")
-    if late["free_days"] < 0:
-        raise CourseError(f"{path}: expected late.free_days >= 0, got {late['free_days']}")
+    if not is_number(late["per_day"]) or not 0 <= late["per_day"] <= 1:
+        raise CourseError(f"{path}: expected 0 <= late.per_day <= 1, got {late['per_day']!r}")
+    if not is_number(late["free_days"]) or late["free_days"] < 0:
+        raise CourseError(f"{path}: expected late.free_days >= 0, got {late['free_days']!r}")
     return Rules(
         due=_due(path, settings.get("due", {}).get(number)),
         free_days=late["free_days"],

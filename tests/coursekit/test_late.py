@@ -115,6 +115,7 @@ def test_nbgrader_knows_when_and_has_folders_for_several_homeworks(tmp_path):
     ("old", "new", "says"),
     [
         ("per_day = 0.25", "per_day = 25", "expected 0 <= late.per_day <= 1, got 25"),
+        ("per_day = 0.25", "per_day = '0.25'", "late.per_day <= 1, got '0.25'"),
         ("free_days", "freedays", "'late.freedays' is not a setting. Expected late.free_days"),
         ("free_days = 2", "free_days = -1", "expected late.free_days >= 0"),
         ("[due]", "[due", "not valid TOML"),

@@ -45,18 +45,18 @@ def test_scenes_explain_wrong_input():
     for which in ([[3, 0]], [[-1, 0]], [[0, -2]]):
         with pytest.raises(ValueError, match="indices from 0 to 2, or -1 for"):
             scenes(pictures, which)
-    with pytest.raises(ValueError, match=r"which must be \[N, 2\].*got \(2,\)"):
+    with pytest.raises(ValueError, match=r"which must be whole numbers \[N, 2\].*got int64 \(2,\)"):
         scenes(pictures, [0, 1])
     with pytest.raises(ValueError, match=r"pictures must be \[M, 24, 24, 3\]"):
         scenes(np.ones((3, 8, 8)), [[0, 1]])
 
 
 def test_wrong_input_of_overlaps_and_tracks():
-    with pytest.raises(ValueError, match=r"objects\[1\] <= 8, got n=3, noise=.*, objects=\(2, 9\)"):
+    with pytest.raises(ValueError, match=r"objects\[1\] <= 8, got objects=\(2, 9\)"):
         data.overlaps(3, 0, objects=(2, 9))
-    with pytest.raises(ValueError, match="overlaps: expected n >= 0, noise >= 0 and"):
+    with pytest.raises(ValueError, match="overlaps: expected 0 <= n, got n=-1"):
         data.overlaps(-1)
-    with pytest.raises(ValueError, match="tracks: expected n >= 0"):
+    with pytest.raises(ValueError, match=r"tracks: expected 0 <= objects\[0\] <= objects"):
         data.tracks(2, objects=(3, 1))
     with pytest.raises(ValueError, match="5 particles with angles at least 1.5 rad apart"):
         data.tracks(2, apart=1.5)
@@ -66,7 +66,7 @@ def test_wrong_input_of_overlaps_and_tracks():
     "call", [lambda: agreement(2, 0), lambda: agreement(2, 1.5), lambda: nested(1, -1)]
 )
 def test_bad_input_of_sentences_is_explained(call):
-    with pytest.raises(ValueError, match="expected n >= 0"):
+    with pytest.raises(ValueError, match="distance must be whole numbers >= 1|expected 0 <= depth"):
         call()
 
 
@@ -80,9 +80,9 @@ def test_distances_for_another_number_of_sentences_are_explained():
     [
         ({"kinds": ("ball", "cube")}, "kinds must be from ball, ring, chair, lamp, mug"),
         ({"kinds": ()}, "kinds must be from"),
-        ({"N": 1}, "N >= 2 points"),
-        ({"noise": -1}, "noise must be >= 0"),
-        ({"uneven": np.inf}, "uneven must be finite"),
+        ({"N": 1}, "expected 2 <= N, got N=1"),
+        ({"noise": -1}, "0 <= noise < inf, got noise=-1"),
+        ({"uneven": np.inf}, "uneven < inf, got uneven=inf"),
     ],
 )
 def test_wrong_input_of_shapes(options, says):
@@ -91,14 +91,12 @@ def test_wrong_input_of_shapes(options, says):
 
 
 def test_showers_that_cannot_be():
-    with pytest.raises(
-        ValueError, match=r"objects\[0\] <= objects\[1\], got n=2, objects=\(3, 1\)"
-    ):
+    with pytest.raises(ValueError, match=r"objects\[0\] <= objects\[1\], got objects=\(3, 1\)"):
         data.showers(2, objects=(3, 1))
     for noise in (-0.1, 2, np.nan, np.inf):
         with pytest.raises(ValueError, match=f"in GeV, .* 0 <= noise <= 1, got noise={noise}"):
             data.showers(2, noise=noise)
-    with pytest.raises(ValueError, match="planes from 0 to 3, got spread=8.0, planes=4"):
+    with pytest.raises(ValueError, match="0 <= planes <= 3, got planes=4"):
         data.showers(2, planes=4)
     with pytest.raises(ValueError, match=r"0 < spread <= 16 cm"):
         data.showers(2, spread=0)
@@ -120,9 +118,9 @@ def test_windows_say_what_is_wrong(ids, options, says):
 
 
 def test_the_memory_tasks_say_what_is_wrong():
-    with pytest.raises(ValueError, match="first_bit: expected n >= 0 and length >= 1"):
+    with pytest.raises(ValueError, match="first_bit: expected 1 <= length, got length=0"):
         recall.first_bit(3, 0)
-    with pytest.raises(ValueError, match="length >= 4, got n=3, length=2"):
+    with pytest.raises(ValueError, match="expected 4 <= length, got length=2"):
         recall.delayed_bit(3, 2)
 
 
@@ -172,9 +170,7 @@ def test_wrong_requests_of_phrases_are_explained():
         phrases(3, "es")
     with pytest.raises(ValueError, match="language must be"):
         software("en")
-    with pytest.raises(
-        ValueError, match="kinds must be from date, number and time, got \\['hour'\\]"
-    ):
+    with pytest.raises(ValueError, match="kinds must be from date, number and time, got .'hour',."):
         phrases(3, kinds=("hour",))
     with pytest.raises(ValueError, match="0 <= n <= 5000 for the kinds \\['number'\\], got n=9000"):
         phrases(9000, kinds=("number",))
@@ -249,9 +245,9 @@ def test_a_vocabulary_without_marks_names_them():
 
 @pytest.mark.parametrize("make", [data.moons, data.spirals, data.sine])
 def test_generated_sets_refuse_no_points_and_negative_noise(make):
-    with pytest.raises(ValueError, match="expected noise >= 0, got noise=-1"):
+    with pytest.raises(ValueError, match="expected 0 <= noise < inf, got noise=-1"):
         make(noise=-1)
-    with pytest.raises(ValueError, match="expected n >="):
+    with pytest.raises(ValueError, match="expected [123] <= n, got n=0"):
         make(n=0)
 
 

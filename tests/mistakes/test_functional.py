@@ -215,8 +215,8 @@ SIGNAL = np.ones((1, 1, 5))
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: F.max_pool1d(SIGNAL, 0), "dilation >= 1"),
-        (lambda: F.max_pool1d(SIGNAL, 2, 0), "dilation >= 1"),
+        (lambda: F.max_pool1d(SIGNAL, 0), "kernel_size >= 1, got kernel_size=0"),
+        (lambda: F.max_pool1d(SIGNAL, 2, 0), "stride >= 1, got stride=0"),
         (lambda: F.max_pool1d(SIGNAL, 2, dilation=0), "dilation >= 1"),
         (lambda: F.avg_pool1d(SIGNAL, 2, padding=-1), "expected padding >= 0"),
         (lambda: F.conv1d(SIGNAL, ta.tensor(SIGNAL), padding=-1), "expected padding >= 0"),

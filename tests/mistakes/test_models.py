@@ -146,7 +146,7 @@ def test_a_wrong_step_is_explained(wrong, error, text):
 def test_wrong_starts_and_sizes():
     with pytest.raises(ValueError, match="start must be a token or an integer array"):
         greedy(step, None, 0.5)
-    with pytest.raises(ValueError, match="beams >= 1 and max_len >= 1"):
+    with pytest.raises(ValueError, match="expected 1 <= beams, got beams=0"):
         beam_search(step, None, 0, beams=0)
 
 

@@ -192,7 +192,7 @@ def test_wrong_arguments_of_rotary():
 
 
 def test_wrong_numbers_of_heads():
-    with pytest.raises(ValueError, match="num_heads=3 must divide d_model=8"):
+    with pytest.raises(ValueError, match="d_model=8 cannot be divided among num_heads=3 heads"):
         nn.GroupedQueryAttention(8, 3, 1)
     with pytest.raises(ValueError, match="num_kv_heads=3 must divide num_heads=4"):
         nn.GroupedQueryAttention(8, 4, 3)
@@ -313,7 +313,7 @@ BAD_RECURRENT = {
     ),
     "two states": (
         lambda: nn.GRU(4, 2)(SEQUENCES, (np.zeros((1, 2, 2)), np.zeros((1, 2, 2)))),
-        "the state must be one array h, got a tuple of length 2. Only an LSTM has",
+        "the state must be one array h, got a tuple of length 2. Pass h alone",
     ),
     "half a state": (
         lambda: nn.LSTM(4, 2)(SEQUENCES, np.zeros((1, 2, 2))),

@@ -413,7 +413,7 @@ def test_losses_as_layers():
     ):
         inputs = p if isinstance(layer, nn.HuberLoss) else p / 4
         np.testing.assert_array_equal(layer(inputs, t).data, found.data)
-    with pytest.raises(ValueError, match="HuberLoss: expected delta > 0"):
+    with pytest.raises(ValueError, match="HuberLoss: expected 0 < delta"):
         nn.HuberLoss(delta=0)
 
 

@@ -160,5 +160,5 @@ def test_a_figure_is_drawn_into_an_axes():
 
 @needs_matplotlib
 def test_quantiles_are_in_order():
-    with pytest.raises(ValueError, match="0 <= low <= high <= 1, got"):
+    with pytest.raises(ValueError, match="0 <= quantiles.0. <= quantiles.1. <= 1, got"):
         plot.curves([1, 2], {"a": [[0, 1], [1, 2]]}, quantiles=(0.75, 0.25))

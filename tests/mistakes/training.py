@@ -149,7 +149,7 @@ MISTAKES = [
     ("data.translation.phrases(3, 'es')", ValueError, "de or fr", "'es'"),
     ("data.translation.from_pairs(['a'])", ValueError, r"\(text, translation\)"),
     ("data.tokenizers.WordPiece(['a'])", ValueError, r"\[PAD\]"),
-    ("models.GPT(10, 8, 3, 1, 16)", ValueError, "embed_dim=8", "num_heads=3"),
+    ("models.GPT(10, 8, 3, 1, 16)", ValueError, "d_model=8", "num_heads=3"),
     ("models.GPT(10, 8, 2, 1, 4)(np.zeros((1, 9), int))", ValueError, "4", "9"),
     ("models.GPT(10, 8, 2, 1, 4)(np.full((1, 3), 12))", IndexError, "0 to 9", "12"),
     ("models.GPT(10, 8, 2, 1, 4).generate('hello', 3)", (TypeError, ValueError), "ids|token"),

@@ -162,12 +162,15 @@ def test_the_arguments_of_these_tests_are_right(cls):
 @pytest.mark.parametrize(("cls", "name"), CASES, ids=lambda x: getattr(x, "__name__", x))
 def test_sizes_that_are_none_are_refused_with_a_sentence(cls, name):
     usual = arguments(cls).get(name, 4)
-    for wrong in (-1, 0, 1.5, 2.0, "4", np.nan, True):
+    default = inspect.signature(cls).parameters[name].default
+    optional = default is None or name == "num_kv_heads"
+    for wrong in (-1, 0, 1.5, 2.0, "4", np.nan, True, *[None] * (not optional)):
         if wrong == 0 and wrong is not False and name in MAY_BE_ZERO:
             continue
         value = _in_place(usual, wrong)
         said = _said_about(cls, name, value)
-        assert "must be a whole number of at least" in said and repr(wrong) in said, (
+        words = "whole numbers" if isinstance(value, tuple | list) else "a whole number"
+        assert f"must be {words} of at least" in said and repr(wrong) in said, (
             f"{cls.__name__}({name}={wrong!r}) gave: {said}. Begin __init__ with "
             f"check_sizes(self, {name}={name}, ...); if {name} is no size, add it to OTHERS here"
         )

@@ -68,8 +68,8 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
         ValueError: there is nothing to check, f is not deterministic, f makes float32 of its
             float64 inputs, or eps, atol or rtol is not positive
     """
-    check_range("gradcheck", above=0, below=1, eps=eps)
-    check_range("gradcheck", 0, atol=atol, rtol=rtol)
+    check_range("gradcheck", above=0, below=1, eps=eps, optional=("eps",))
+    check_range("gradcheck", 0, atol=atol, rtol=rtol, optional=("atol",))
     precision = Precision(eps or STEP, atol, rtol, eps is None)
     try:
         with comparing():

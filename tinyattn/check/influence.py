@@ -268,7 +268,7 @@ def _other(x, rng):
     if len(values) < 2:
         raise ValueError(
             "check: x must contain at least two different tokens, because tokens are replaced by "
-            f"other ones, got only {values.tolist()}. Pass real numbers, or other tokens"
+            f"other ones, got only {values.tolist()}. Pass more tokens, or real numbers"
         )
     place = np.searchsorted(values, x)
     return values[(place + rng.integers(1, len(values), size=x.shape)) % len(values)]
@@ -295,6 +295,8 @@ def _value(f, x):
         raise TypeError(
             "check: f returns several results. Check one of them, for example lambda x: f(x)[0]"
         )
+    if y is None:
+        raise TypeError("check: f returned None. Did you forget its `return`?")
     return _array(y)
 
 

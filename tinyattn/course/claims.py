@@ -271,7 +271,17 @@ def read_ledger(path):
         raise ClaimError(f"{path.name} is not valid TOML: {error}") from None
     for number, entry in ledger.items():
         if not isinstance(entry, dict) or set(entry) != set(FIELDS):
-            raise ClaimError(f"{path.name}: [{number}] must have exactly the fields {FIELDS}")
+            found = set(entry) if isinstance(entry, dict) else set()
+            missing, unknown = sorted(set(FIELDS) - found), sorted(found - set(FIELDS))
+            wrong = [
+                f"{what} {', '.join(names)}"
+                for what, names in (("without", missing), ("with the unknown", unknown))
+                if names
+            ]
+            raise ClaimError(
+                f"{path.name}: [{number}] must have exactly the fields {', '.join(FIELDS)}, but is "
+                f"{' and '.join(wrong)}"
+            )
         if entry["verdict"] not in VERDICTS:
             raise ClaimError(
                 f"{path.name}: [{number}] has the verdict '{entry['verdict']}', not one of "

@@ -117,12 +117,13 @@ def _same_length(name, arrays):
                 )
     arrays = tuple([np.asarray(to_array(a)) for a in arrays])
     if not arrays:
-        raise TypeError(f"{name}: expected at least one array, got none")
+        raise TypeError(f"{name}: expected at least one array, got none. Write {name}(x, y)")
     for i, a in enumerate(arrays):
         if a.ndim == 0:
+            kind = "a single number" if a.dtype.kind in "fiubc" else type(a.item()).__name__
             raise ValueError(
-                f"{name}: array {i} is a single number, so it has no axis of examples. Pass arrays "
-                "[N, ...]"
+                f"{name}: array {i} is {kind}, so it has no axis of examples. Pass arrays "
+                "[N, ...], and the options by name"
             )
     lengths = [len(a) for a in arrays]
     if len(set(lengths)) > 1:

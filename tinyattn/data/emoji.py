@@ -73,14 +73,18 @@ def scenes(pictures, which, rng=None):
     pictures, which, rng = np.asarray(pictures), np.asarray(which), generator(rng)
     if pictures.shape[1:] != (SIZE, SIZE, 3):
         raise ValueError(f"scenes: pictures must be [M, {SIZE}, {SIZE}, 3], got {pictures.shape}")
-    if which.ndim != 2 or which.shape[1] != 2:
+    if which.ndim != 2 or which.shape[1] != 2 or which.dtype.kind not in "iu":
         raise ValueError(
-            f"scenes: which must be [N, 2], the two emoji of each image, got {which.shape}"
+            "scenes: which must be whole numbers [N, 2], the two emoji of each image, got "
+            f"{which.dtype} {which.shape}"
         )
-    if which.size and (which[:, 0].min() < 0 or which.min() < -1 or which.max() >= len(pictures)):
+    lowest, highest = np.array([0, -1]), len(pictures) - 1
+    wrong = ((which < lowest) | (which > highest)).any(axis=1)
+    if wrong.any():
+        i = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"scenes: which must contain indices from 0 to {len(pictures) - 1}, or -1 for an "
-            f"image without a second emoji, got {which.min()} to {which.max()}"
+            f"scenes: which must contain indices from 0 to {highest}, or -1 for the second emoji "
+            f"of an image that has only one, got {which[i].tolist()} in row {i}"
         )
     two = which[:, 1] >= 0
     first = rng.integers(0, WIDTH - SIZE * (1 + two) + 1)

@@ -1,8 +1,11 @@
 """Generated data sets in the plane, which are two moons, spirals and a noisy sine."""
 
+import math
+
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 
 
 def moons(n=400, noise=0.1, rng=None):
@@ -46,6 +49,7 @@ def spirals(n=400, classes=3, noise=0.15, rng=None):
     Raises:
         ValueError: n is below `classes`, or noise is negative
     """
+    check_range("spirals", 1, whole=True, classes=classes)
     _check_sample("spirals", n, noise, at_least=classes)
     rng = generator(rng)
     y = np.arange(n) % classes
@@ -77,9 +81,5 @@ def sine(n=200, noise=0.1, rng=None):
 
 
 def _check_sample(name, n, noise, at_least):
-    if n < at_least:
-        raise ValueError(f"{name}: expected n >= {at_least}, got n={n}")
-    if noise < 0:
-        raise ValueError(
-            f"{name}: noise is a standard deviation, so expected noise >= 0, got noise={noise}"
-        )
+    check_range(name, at_least, whole=True, n=n)
+    check_range(name, 0, below=math.inf, noise=noise)

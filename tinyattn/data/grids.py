@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 
 COLORS = {
     "red": (0.84, 0.15, 0.16),
@@ -98,9 +99,14 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
         ValueError: objects is empty, or contains a number below 1 or above 9
     """
     rng = generator(rng)
-    objects = np.asarray(objects)
-    if objects.ndim != 1 or not len(objects) or objects.min() < 1 or objects.max() > 9:
-        raise ValueError(f"grids: expected numbers from 1 to 9 in objects, got {objects.tolist()}")
+    check_range("grids", 0, whole=True, n=n)
+    given, objects = objects, np.asarray(objects)
+    numbers = objects.ndim == 1 and len(objects) and objects.dtype.kind in "iu"
+    if not numbers or objects.min() < 1 or objects.max() > 9:
+        raise ValueError(
+            "grids: objects must be a list of numbers of objects; expected numbers from 1 to 9, "
+            f"got {given!r}"
+        )
     count = rng.choice(objects, n)
     filled = rng.permuted(np.tile(np.arange(9), (n, 1)), axis=1) < count[:, None]  # [n, cells]
     colors = rng.integers(len(COLORS), size=(n, 9))

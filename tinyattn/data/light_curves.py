@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 
 FILE = Path(__file__).with_name("light_curves.npz")
 TEST = 2100  # the last stars of the file, which are stored in random order
@@ -70,6 +71,7 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
     """
     if part not in ("train", "test", "all"):
         raise ValueError(f'light_curves: part must be "train", "test" or "all", got {part!r}')
+    check_range("light_curves", whole=True, length=length, out_of=out_of, optional=("out_of",))
     rng = generator(rng)
     with np.load(FILE) as stored:
         label, fourier = stored["label"].astype(np.int64), stored["fourier"].astype(np.float64)
@@ -79,8 +81,8 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
     out_of = length if out_of is None else out_of
     if not 1 <= length <= out_of <= nights:
         raise ValueError(
-            f"light_curves: expected 1 <= length <= out_of <= {nights} nights, got "
-            f"length={length}, out_of={out_of}"
+            f"light_curves: expected 1 <= length <= out_of <= {nights}, the length of the shortest "
+            f"series, got length={length}, out_of={out_of}"
         )
     rows = {"train": slice(0, -TEST), "test": slice(-TEST, None), "all": slice(None)}[part]
     label, fourier = label[rows], fourier[:, rows]

@@ -1,11 +1,13 @@
 """Two small real networks (a karate club and the characters of a novel), and generated graphs."""
 
+import math
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_interval, check_range
 from tinyattn.graph import Graph
 
 
@@ -73,9 +75,13 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
 
     Source: Holland et al. 1983.
     """
-    for name, p in (("inside", inside), ("between", between)):
-        if not 0 <= p <= 1:
-            raise ValueError(f"stochastic_block_model: expected 0 <= {name} <= 1, got {name}={p}")
+    check_range("stochastic_block_model", 0, 1, inside=inside, between=between)
+    numbers = np.asarray(sizes)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 0).any():
+        raise ValueError(
+            "stochastic_block_model: sizes must be a list of whole numbers >= 0, one for each "
+            f"group, got {sizes!r}"
+        )
     rng, group = generator(rng), np.repeat(np.arange(len(sizes)), sizes)
     N = len(group)
     p = np.where(group[:, None] == group, inside, between)
@@ -109,10 +115,13 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
         ValueError: not 0 <= told <= neighbours[0] <= neighbours[1], or num_nodes is too small for
             this many neighbours
     """
-    if not 0 <= told <= neighbours[0] <= neighbours[1]:
+    check_range("distractors", 0, whole=True, num_nodes=num_nodes, told=told)
+    check_range("distractors", 1, whole=True, classes=classes)
+    check_range("distractors", 0, below=math.inf, noise=noise)
+    check_interval("distractors", "neighbours", neighbours, 0, whole=True)
+    if told > neighbours[0]:
         raise ValueError(
-            f"distractors: expected 0 <= told <= neighbours[0] <= neighbours[1], got told={told}, "
-            f"neighbours={neighbours}"
+            f"distractors: expected told <= neighbours[0], got told={told}, neighbours={neighbours}"
         )
     # with this many nodes, no sender needs to repeat
     least = classes * max(3 * told + 3, neighbours[1] - told + 2)

@@ -5,11 +5,13 @@ object drawn over it, or to the background. Class, size and centre describe the 
 including its hidden part.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_interval, check_range
 
 KINDS = ("circle", "square", "triangle")
 SIDE = 20  # pixels
@@ -60,12 +62,10 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
 
     Source: slide K58.
     """
+    check_range("overlaps", 0, whole=True, n=n)
+    check_range("overlaps", 0, below=math.inf, noise=noise)
+    check_interval("overlaps", "objects", objects, 1, HUES, whole=True)
     low, high = objects
-    if n < 0 or not 1 <= low <= high <= HUES or noise < 0:
-        raise ValueError(
-            f"overlaps: expected n >= 0, noise >= 0 and 1 <= objects[0] <= objects[1] <= {HUES}, "
-            f"got n={n}, noise={noise}, objects={objects}"
-        )
     rng = generator(rng)
     images, truth = np.empty((n, SIDE, SIDE, 3)), np.empty((n, SIDE, SIDE), np.int64)
     kinds, sizes, centres = [], [], []

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 
 
 def first_bit(n, length, rng=None):
@@ -54,7 +55,5 @@ def delayed_bit(n, length, rng=None):
 
 
 def _check_lengths(name, n, length, shortest):
-    if n < 0 or length < shortest:
-        raise ValueError(
-            f"{name}: expected n >= 0 and length >= {shortest}, got n={n}, length={length}"
-        )
+    check_range(name, 0, whole=True, n=n)
+    check_range(name, shortest, whole=True, length=length)

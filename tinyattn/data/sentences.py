@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 
 PAD, VERB = 0, 1
 SINGULAR = ("bear", "dog", "cat", "horse", "duck", "snake")
@@ -61,19 +62,17 @@ def agreement(n, distance, before=2, rng=None):
     Raises:
         ValueError: n or before is negative, or a distance is not a whole number >= 1
     """
+    check_range("agreement", 0, whole=True, n=n, before=before)
+    given, distance = distance, np.asarray(distance)
+    if distance.dtype.kind not in "iu" or (distance < 1).any():
+        raise ValueError(f"agreement: distance must be whole numbers >= 1, got {given!r}")
     rng, farthest = generator(rng), int(np.max(distance, initial=1))
-    distance = np.asarray(distance)
     if distance.shape not in ((), (n,)):
         raise ValueError(
             f"agreement: distance must be one number, or one for each of the {n} sentences, got "
             f"shape {distance.shape}"
         )
-    distance = np.broadcast_to(distance, (max(n, 0),))
-    if n < 0 or before < 0 or distance.dtype.kind not in "iu" or (distance < 1).any():
-        raise ValueError(
-            f"agreement: expected n >= 0, before >= 0 and whole distances >= 1, got n={n}, "
-            f"before={before}, distance={distance.tolist()[:5]}"
-        )
+    distance = np.broadcast_to(distance, (n,))
     T = before + farthest + 4
     plural = rng.integers(2, size=n)
     subject = 1 + rng.integers(before + 1, size=n)
@@ -115,11 +114,7 @@ def nested(n, depth, before=2, rng=None):
     Raises:
         ValueError: n, depth or before is negative
     """
-    if n < 0 or depth < 0 or before < 0:
-        raise ValueError(
-            f"nested: expected n >= 0, depth >= 0 and before >= 0, got n={n}, depth={depth}, "
-            f"before={before}"
-        )
+    check_range("nested", 0, whole=True, n=n, depth=depth, before=before)
     rng = generator(rng)
     numbers = rng.integers(2, size=(n, depth + 1))
     subjects = _SUBJECTS[numbers, rng.integers(len(SINGULAR), size=numbers.shape)]

@@ -1,10 +1,12 @@
 """Generated clouds of points on surfaces in space, with the part to which each point belongs."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 
 KINDS = ("ball", "ring", "chair", "lamp", "mug")
 PARTS = (
@@ -61,16 +63,15 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
 
     Source: slide K42.
     """
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if unknown or not kinds:
-        raise ValueError(f"shapes: kinds must be from {', '.join(KINDS)}, got {kinds!r}")
-    if N < 2 or B < 0:
-        raise ValueError(f"shapes: expected N >= 2 points and B >= 0 clouds, got N={N}, B={B}")
-    if not (noise >= 0 and np.isfinite(uneven)):
+    if not isinstance(kinds, tuple | list) or not kinds or set(kinds) - set(KINDS):
         raise ValueError(
-            f"shapes: noise must be >= 0 and uneven must be finite, got noise={noise}, "
-            f"uneven={uneven}"
+            f"shapes: kinds must be from {', '.join(KINDS)}, as a tuple of at least one, got "
+            f"{kinds!r}"
         )
+    check_range("shapes", 0, whole=True, B=B)
+    check_range("shapes", 2, whole=True, N=N)
+    check_range("shapes", 0, below=math.inf, noise=noise)
+    check_range("shapes", above=-math.inf, below=math.inf, uneven=uneven)
     rng = generator(rng)
     kind = rng.choice([KINDS.index(k) for k in kinds], B)
     points, part = np.zeros((B, N, 3), np.float32), np.zeros((B, N), np.int64)

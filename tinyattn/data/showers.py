@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_interval, check_range, is_number
 
 HALF = 16.0  # cm from the axis of the detector to its edge
 FRONT, BACK = 8, 4  # layers
@@ -88,23 +89,18 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
 
     Source: slides K46, K59.
     """
+    check_range("showers", 0, whole=True, n=n)
+    check_interval("showers", "objects", objects, 0, whole=True)
     low, high = objects
-    if n < 0 or not 0 <= low <= high:
-        raise ValueError(
-            f"showers: expected n >= 0 and 0 <= objects[0] <= objects[1], got n={n}, "
-            f"objects={objects}"
-        )
     # above this, the cut at three times the noise would leave hardly any cell
-    if not 0 <= noise <= 1:
+    if not is_number(noise) or not 0 <= noise <= 1:
         raise ValueError(
             "showers: noise is a standard deviation in GeV, so expected 0 <= noise <= 1, got "
-            f"noise={noise}. A usual value is 0.01"
+            f"noise={noise!r}. A usual value is 0.01"
         )
-    if not 0 < spread <= HALF or planes not in (0, 1, 2, 3):
-        raise ValueError(
-            f"showers: expected 0 < spread <= {HALF:g} cm and planes from 0 to 3, got "
-            f"spread={spread}, planes={planes}"
-        )
+    if not is_number(spread) or not 0 < spread <= HALF:
+        raise ValueError(f"showers: expected 0 < spread <= {HALF:g} cm, got spread={spread!r}")
+    check_range("showers", 0, 3, whole=True, planes=planes)
     if cells is not None and (np.ndim(cells) != 2 or np.shape(cells)[1] != 6):
         raise ValueError(
             "showers: cells must be [cells, 6], as irregular_cells() returns them, got shape "
@@ -260,10 +256,12 @@ def irregular_cells(rng=None, density=1.0):
     Raises:
         ValueError: a layer would have fewer than 4 cells
     """
-    fewest = round(density * min(CELLS_IN_LAYER)) if np.isfinite(density) else 0
+    fewest = (
+        round(density * min(CELLS_IN_LAYER)) if is_number(density) and np.isfinite(density) else 0
+    )
     if fewest < 4:  # the width of a cell is computed from three others
         raise ValueError(
-            f"irregular_cells: expected a finite density >= 0.06, got density={density}"
+            f"irregular_cells: expected a finite density >= 0.06, got density={density!r}"
         )
     rng = generator(rng)
     layers, front = [], 0.0

@@ -86,7 +86,8 @@ class Windows:
                 "tokenizer turns text into ids"
             )
         for name, value in (("batch_size", batch_size), ("length", length)):
-            if not isinstance(value, int | np.integer) or value < 1:
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole or value < 1:
                 raise ValueError(f"windows: {name} must be a whole number >= 1, got {value!r}")
         self.length = int(length)
         self.count = (len(ids) - 1) // (batch_size * length)  # the last target needs one id more

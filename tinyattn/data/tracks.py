@@ -6,11 +6,13 @@ distance*, but not on which side. Some wires report a distance although no parti
 hits are noise.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_interval, check_range
 
 RINGS = np.linspace(0.25, 1.0, 16)  # radii of the rings of wires, where the chamber ends at 1
 CELL = 0.06  # approximate distance of neighbouring wires of a ring
@@ -64,15 +66,14 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
 
     Source: slide K60.
     """
-    if n < 0 or not 0 <= objects[0] <= objects[1] or not 0 <= noise[0] <= noise[1]:
-        raise ValueError(
-            "tracks: expected n >= 0, 0 <= objects[0] <= objects[1] and 0 <= noise[0] <= noise[1], "
-            f"got n={n}, objects={objects}, noise={noise}"
-        )
-    if not 0 <= apart * objects[1] < 2 * np.pi:
+    check_range("tracks", 0, whole=True, n=n)
+    check_interval("tracks", "objects", objects, 0, whole=True)
+    check_interval("tracks", "noise", noise, 0, whole=True)
+    check_range("tracks", 0, below=math.inf, apart=apart)
+    if not apart * objects[1] < 2 * np.pi:
         raise ValueError(
             f"tracks: {objects[1]} particles with angles at least {apart} rad apart do not fit on "
-            "a circle of 2π. Choose a smaller apart= (at least 0) or fewer objects"
+            "a circle of 2π. Choose a smaller apart= or fewer objects"
         )
     rng = generator(rng)
     hits, curvatures, angles, M = [], [], [], 0

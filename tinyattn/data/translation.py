@@ -18,6 +18,7 @@ import numpy as np
 
 from tinyattn.data.tokenizers import WordPiece
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 
 FIRST_YEAR = 1000  # first year in the file
 YEARS = (1700, 2100)  # range of the years in dates
@@ -56,9 +57,12 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
     """
     _check_language(language)
     makers = {"date": _date, "number": _number, "time": _time}
-    unknown = [kind for kind in kinds if kind not in makers]
-    if unknown or not kinds:
-        raise ValueError(f"phrases: kinds must be from date, number and time, got {list(kinds)}")
+    if not isinstance(kinds, tuple | list) or not kinds or set(kinds) - set(makers):
+        raise ValueError(
+            f"phrases: kinds must be from date, number and time, got {kinds!r}. Pass a tuple, such "
+            'as ("date",)'
+        )
+    check_range("phrases", whole=True, n=n)
     weight = np.array([2 if kind == "date" else 1 for kind in kinds])
     most = {"date": 100_000, "number": 10_000, "time": 10_000}
     if not 0 <= n <= sum(most[kind] for kind in kinds) // 2:
@@ -141,6 +145,11 @@ def from_pairs(pairs, tokenizer=None):
         ValueError: an entry is not a pair of texts with words, or the given tokenizer does not know
             a word
     """
+    if not hasattr(pairs, "__iter__") or isinstance(pairs, str | dict):
+        raise TypeError(
+            "from_pairs: pairs must be a list of (text, translation), got "
+            f"{type(pairs).__name__}. Write list(pairs.items()) for a dictionary"
+        )
     pairs = [tuple(pair) if isinstance(pair, tuple | list) else pair for pair in pairs]
     for i, pair in enumerate(pairs):
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(map(_has_words, pair))):

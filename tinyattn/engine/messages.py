@@ -145,10 +145,13 @@ def no_ufunc_option(ufunc, method, options):
         name = f"{ufunc.__name__}.{method}"
         other = OF_FUNCTIONS.get(name, "it with functions that have a rule, or pass x.numpy()")
         return TypeError(f"np.{name} has no derivative rule for Tensors. Write {other}")
-    return TypeError(
-        f"np.{ufunc.__name__} on Tensors takes no {', '.join(options)}=, because writing into an "
-        "array or leaving out elements would lose the gradient. Use np.where instead"
-    )
+    option = next(iter(options))
+    advice = {
+        "out": f"The result is a new Tensor: y = np.{ufunc.__name__}(...)",
+        "where": "Leaving out elements would lose the gradient, so use np.where",
+        "dtype": "Write .astype(dtype) after it",
+    }.get(option, "Leave it out")
+    return TypeError(f"np.{ufunc.__name__} on Tensors takes no {option}=. {advice}")
 
 
 def no_numpy_rule(function):
@@ -186,7 +189,11 @@ def check_first_gradient(gradient, root):
         raise TypeError(f"backward: expected a real gradient, got {gradient.dtype}")
     if gradient.shape != root.shape:
         shapes = gradient.shape, root.shape
-        raise ValueError("backward: gradient has shape {}, but must have {}".format(*shapes))
+        raise ValueError(
+            "backward: gradient has shape {}, but must have {}, the shape of the tensor".format(
+                *shapes
+            )
+        )
 
 
 def check_joint_vjp(op, inputs, needed, gradients):

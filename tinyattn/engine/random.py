@@ -20,6 +20,8 @@ def seed(n):
     global _default
     if not isinstance(n, int | np.integer):
         raise TypeError(f"seed: expected a whole number, got {n!r}")
+    if n < 0:
+        raise ValueError(f"seed: expected a whole number >= 0, got {n}")
     _default = np.random.default_rng(n)
 
 
@@ -33,6 +35,8 @@ def generator(rng=None):
     if isinstance(rng, np.random.Generator):
         return rng
     if isinstance(rng, int | np.integer):
+        if rng < 0:
+            raise ValueError(f"rng: expected a whole number >= 0 as a seed, got rng={rng}")
         return np.random.default_rng(rng)
     raise TypeError(
         "rng: expected a numpy.random.Generator, a whole number or None, got an object of type "

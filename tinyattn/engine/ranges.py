@@ -1,33 +1,50 @@
 """Check that numbers are in a range, and otherwise raise an error that states the range."""
 
+import math
+
 import numpy as np
 
 
-def check_range(owner, least=None, most=None, *, above=None, below=None, whole=False, **numbers):
+def is_number(value, whole=False):
+    """Return True if `value` is a single real number, and whole if `whole` is True."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def check_range(
+    owner,
+    least=None,
+    most=None,
+    *,
+    above=None,
+    below=None,
+    whole=False,
+    optional=(),
+    **numbers,
+):
     """Check that each of `numbers` is a number in a range, and raise an error otherwise.
 
     Args:
-        owner     name of the function or class that checks its arguments
-        least     smallest number allowed, or None
-        most      largest number allowed, or None
-        above     number that must be exceeded, or None
-        below     number that must not be reached, or None
-        whole     True: only whole numbers are allowed
-        numbers   the arguments by name. None is skipped, because it represents a default
+        owner      name of the function or class that checks its arguments
+        least      smallest number allowed, or None
+        most       largest number allowed, or None
+        above      number that must be exceeded, or None
+        below      number that must not be reached, or None
+        whole      True: only whole numbers are allowed
+        optional   names of the arguments that may be None
+        numbers    the arguments by name
 
     Raises:
         TypeError: a value is not a number, or not a whole number
         ValueError: a number is outside the range
     """
     for name, value in numbers.items():
-        if value is None:
+        if value is None and name in optional:
             continue
-        kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-        if not isinstance(value, kinds) or isinstance(value, bool):
+        if not is_number(value, whole):
             kind = "a whole number" if whole else "a number"
-            raise TypeError(
-                f"{owner}: {name} must be {kind}, got {value!r}, a {type(value).__name__}"
-            )
+            of = "" if value is None else f", a {type(value).__name__}"
+            raise TypeError(f"{owner}: {name} must be {kind}, got {value!r}{of}")
         inside = (
             (least is None or value >= least)  # nan is in no range
             and (most is None or value <= most)
@@ -39,3 +56,29 @@ def check_range(owner, least=None, most=None, *, above=None, below=None, whole=F
             right = f" <= {most}" if most is not None else f" < {below}" * (below is not None)
             expected = f"{left}{name}{right}" if left or right else f"a number as {name}"
             raise ValueError(f"{owner}: expected {expected}, got {name}={value!r}")
+
+
+def check_interval(owner, name, pair, least, most=math.inf, *, whole=False):
+    """Check that `pair` is (low, high) with least <= low <= high <= most.
+
+    Args:
+        owner   name of the function or class that checks its argument
+        name    name of the argument
+        pair    the value
+        least   smallest number allowed
+        most    largest number allowed
+        whole   True: only whole numbers are allowed
+
+    Raises:
+        TypeError: the value is not a pair of numbers
+        ValueError: a number is outside the range, or low exceeds high
+    """
+    kinds = "iu" if whole else "iuf"
+    if np.shape(pair) != (2,) or np.asarray(pair).dtype.kind not in kinds:
+        kind = "whole numbers" if whole else "numbers"
+        raise TypeError(f"{owner}: {name} must be two {kind} (low, high), got {pair!r}")
+    if not least <= pair[0] <= pair[1] <= most:
+        end = f" <= {most}" if most < math.inf else ""
+        raise ValueError(
+            f"{owner}: expected {least} <= {name}[0] <= {name}[1]{end}, got {name}={pair!r}"
+        )

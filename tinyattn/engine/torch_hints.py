@@ -30,6 +30,8 @@ class Hint(NamedTuple):
 
     def __str__(self):
         note = f" ({self.note})" if self.note else ""
+        if self.ours == "nothing":
+            return f"PyTorch's {self.theirs} has no counterpart here{note}"
         return f"PyTorch's {self.theirs} is {self.ours} here{note}"
 
 
@@ -572,10 +574,14 @@ def with_torch_hints(f: Function) -> Function:
         except TypeError as error:
             if options:
                 explain(error, f, *args[:1])
-            if f.__name__ == "__init__" and any(_is_data(x) for x in args[1:]):
-                if re.search(r"takes .*positional argument|missing .*positional", str(error)):
-                    name = type(args[0]).__name__
-                    raise TypeError(called_too_early(name, str(error))) from None
+            base = f"{f.__qualname__}() "
+            if f.__name__ == "__init__" and str(error).startswith(base):
+                # an inherited constructor has the name of the class in which it is defined
+                name = type(args[0]).__name__
+                message = f"{name}() {str(error)[len(base) :]}"
+                if any(_is_data(x) for x in args[1:]) and "positional" in message:
+                    message = called_too_early(name, message)
+                raise TypeError(message) from None
             raise
 
     return call  # type: ignore[return-value]

@@ -171,7 +171,12 @@ def gradients(y: Tensor, xs, create_graph: bool = False):
                 f"gradients: xs must be tensors that require a gradient, got {x!r}. Create it with "
                 "requires_grad=True, or leave it out"
             )
-    if not (isinstance(y, Tensor) and y.requires_grad):
+    if not isinstance(y, Tensor):
+        raise TypeError(
+            f"gradients: y must be a Tensor, got {type(y).__name__}. Did you use .item() or "
+            ".numpy()?"
+        )
+    if not y.requires_grad:
         raise RuntimeError(messages.NO_GRAPH.replace("backward", "gradients", 1))
     if y.size != 1:
         raise ValueError(
@@ -229,7 +234,8 @@ def _trace(f, argnum, args, kwargs):
             _active.difference_update(xs)
     if y is None or isinstance(y, tuple | list | dict):
         what = "None. Did you forget its `return`?" if y is None else f"a {type(y).__name__}"
-        raise TypeError(f"grad, jacobian: the function must return one array, got {what}")
+        advice = "" if y is None else ". Return one of them, or their np.concatenate"
+        raise TypeError(f"grad, jacobian: the function must return one array, got {what}{advice}")
     y = y if isinstance(y, Tensor) else Tensor(y)
     below = topological_order(y)[1] if y.requires_grad else set()
     nested = not _active.isdisjoint(below)
@@ -251,7 +257,8 @@ def _chosen(argnum, n):
     if not all([isinstance(i, int) and -n <= i < n for i in numbers]):
         raise ValueError(
             "grad, jacobian: argnum must be the position of an argument, counted from 0, or a "
-            f"tuple of positions; got argnum={argnum!r} and {n} positional arguments"
+            f"tuple of positions; got argnum={argnum!r} and {n} positional "
+            f"argument{'s' * (n != 1)}"
         )
     chosen = [i % n for i in numbers]
     if len(set(chosen)) < len(chosen):

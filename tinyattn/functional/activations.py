@@ -6,6 +6,7 @@ from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.boxes import one_box
 from tinyattn.engine.convert import as_float, as_tensor
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import activations
 from tinyattn.ops import softmax as ops
@@ -181,8 +182,7 @@ def dropout(x, p=0.5, training=True, rng=None):
     Raises:
         ValueError: p is not between 0 and 1
     """
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout: expected 0 <= p <= 1 (a probability), got p={p}")
+    check_range("dropout", 0, 1, p=p)
     x = as_tensor(x)
     if not training or p == 0:
         return x

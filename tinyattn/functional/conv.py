@@ -22,13 +22,16 @@ from tinyattn.ops.conv import convolution, table_and_places
 from tinyattn.ops.pool import avg_pool, max_pool
 
 
-def _as_tuple(name, what, value, n):
-    """Return an option as a tuple of n whole numbers."""
-    values = (value,) * n if np.isscalar(value) else tuple(value)
-    if len(values) != n or not all(isinstance(v, int | np.integer) for v in values):
+def _as_tuple(name, what, value, n, least):
+    """Return an option as a tuple of n whole numbers of at least `least`."""
+    values = (value,) * n if value is None or np.isscalar(value) else tuple(value)
+    whole = [isinstance(v, int | np.integer) and not isinstance(v, bool) for v in values]
+    if len(values) != n or not all(whole):
         several = f", or one for each of {n} axes" if n > 1 else ""
         names = ', "same" or "valid"' if what == "padding" and name.startswith("conv") else ""
         raise ValueError(f"{name}: {what} must be a whole number{several}{names}, got {value!r}")
+    if min(values) < least:
+        raise ValueError(f"{name}: expected {what} >= {least}, got {what}={value!r}")
     return tuple(int(v) for v in values)
 
 
@@ -42,16 +45,11 @@ def _batched(name, x, n):
     return (x, False) if x.ndim == n + 2 else (x[None], True)
 
 
-def _check_not_negative(name, padding):
-    if min(padding) < 0:
-        raise ValueError(f"{name}: expected padding >= 0, got padding={padding}")
-
-
 def _check_fit(name, lengths, span):
     if any(length < s for length, s in zip(lengths, span, strict=True)):
         raise ValueError(
             f"{name}: a window of size {span} does not fit into x of size {tuple(lengths)} (with "
-            "padding). Choose a smaller kernel or more padding"
+            "padding). Choose a smaller kernel, less dilation or more padding"
         )
 
 
@@ -68,7 +66,7 @@ def _advice_on_channels(x, unbatched, weight, groups):
 
 def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl, n):
     x, unbatched = _batched(name, x, n)
-    x, weight, bias = of_one_dtype(x, weight, bias)
+    x, weight, bias = of_one_dtype(x, as_tensor(weight), bias)
     kernel = weight.shape[2:]
     check_range(name, 1, whole=True, groups=groups)
     if weight.ndim != n + 2:
@@ -94,13 +92,8 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
             f"got shape {bias.shape}"
         )
     stride, dilation = (
-        _as_tuple(name, w, v, n) for w, v in (("stride", stride), ("dilation", dilation))
+        _as_tuple(name, w, v, n, 1) for w, v in (("stride", stride), ("dilation", dilation))
     )
-    if min(stride) < 1 or min(dilation) < 1:
-        raise ValueError(
-            f"{name}: expected stride >= 1 and dilation >= 1, got stride={stride}, "
-            f"dilation={dilation}"
-        )
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     if padding == "same":
         if max(stride) > 1:
@@ -108,8 +101,7 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
         before = tuple((s - 1) // 2 for s in span)
         after = tuple(s - 1 - b for s, b in zip(span, before, strict=True))
     else:
-        before = after = _as_tuple(name, "padding", 0 if padding == "valid" else padding, n)
-        _check_not_negative(name, before)
+        before = after = _as_tuple(name, "padding", 0 if padding == "valid" else padding, n, 0)
     _check_fit(name, [n + b + a for n, b, a in zip(x.shape[2:], before, after, strict=True)], span)
     options = stride, before, after, dilation, groups
     y = convolution(x, weight, bias, *options, impl=impl, name=name)
@@ -138,20 +130,17 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
 
     Source: slide K03.
     """
-    if np.isscalar(lengths):
-        raise ValueError(f"neighbour_table: lengths must be a tuple (L,) or (H, W), got {lengths}")
-    each = (kernel_size, stride, padding, dilation)
-    names = ("kernel_size", "stride", "padding", "dilation")
-    kernel, stride, padding, dilation = (
-        _as_tuple("neighbour_table", name, value, len(lengths))
-        for name, value in zip(names, each, strict=True)
-    )
-    if min(kernel) < 1 or min(stride) < 1 or min(dilation) < 1:
+    tuples = isinstance(lengths, tuple | list) and len(lengths) > 0
+    if not tuples or not all(isinstance(n, int | np.integer) and n >= 0 for n in lengths):
         raise ValueError(
-            "neighbour_table: expected kernel_size, stride and dilation >= 1, got "
-            f"kernel_size={kernel}, stride={stride}, dilation={dilation}"
+            f"neighbour_table: lengths must be a tuple (L,) or (H, W) of whole numbers, got "
+            f"{lengths!r}"
         )
-    _check_not_negative("neighbour_table", padding)
+    name, n = "neighbour_table", len(lengths)
+    kernel = _as_tuple(name, "kernel_size", kernel_size, n, 1)
+    stride = _as_tuple(name, "stride", stride, n, 1)
+    padding = _as_tuple(name, "padding", padding, n, 0)
+    dilation = _as_tuple(name, "dilation", dilation, n, 1)
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     padded = [n + 2 * p for n, p in zip(lengths, padding, strict=True)]
     _check_fit("neighbour_table", padded, span)
@@ -219,18 +208,10 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 def _pool(operation, name, x, kernel_size, stride, padding, dilation, n, impl):
     """Compute one number for each window with a pooling operation."""
     x, unbatched = _batched(name, x, n)
-    kernel = _as_tuple(name, "kernel_size", kernel_size, n)
-    stride = kernel if stride is None else _as_tuple(name, "stride", stride, n)
-    padding, dilation = (
-        _as_tuple(name, "padding", padding, n),
-        _as_tuple(name, "dilation", dilation, n),
-    )
-    if min(kernel) < 1 or min(stride) < 1 or min(dilation) < 1:
-        raise ValueError(
-            f"{name}: expected kernel_size, stride and dilation >= 1, got kernel_size={kernel}, "
-            f"stride={stride}, dilation={dilation}"
-        )
-    _check_not_negative(name, padding)
+    kernel = _as_tuple(name, "kernel_size", kernel_size, n, 1)
+    stride = kernel if stride is None else _as_tuple(name, "stride", stride, n, 1)
+    padding = _as_tuple(name, "padding", padding, n, 0)
+    dilation = _as_tuple(name, "dilation", dilation, n, 1)
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
         raise ValueError(
             f"{name}: expected padding <= kernel_size / 2, got padding={padding}, "
@@ -393,10 +374,11 @@ def pad(input, pad, mode="constant", value=0.0):
     """
     _refuse("pad", mode=(mode, "constant"))
     input = as_tensor(input)
-    if np.isscalar(pad) or len(pad) % 2 or len(pad) // 2 > input.ndim:
+    fits = isinstance(pad, tuple | list) and len(pad) % 2 == 0 and len(pad) // 2 <= input.ndim
+    if not fits or not all(isinstance(n, int | np.integer) for n in pad):
         raise ValueError(
-            "pad: pad must be (before, after) for the last axis, followed by the same for the axis "
-            f"before it, and so on, got {pad} for shape {input.shape}"
+            "pad: pad must be whole numbers (before, after) for the last axis, followed by the "
+            f"same for the axis before it, and so on, got {pad!r} for shape {input.shape}"
         )
     widths = [(0, 0)] * (input.ndim - len(pad) // 2)
     widths += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]

@@ -29,26 +29,28 @@ def linear(x, weight, bias=None):
     return matmul.linear(as_tensor(x), as_tensor(weight), bias)
 
 
-def check_indices(name, ids, n, ignore=None):
+def check_indices(name, ids, n, ignore=None, what="ids"):
     """Return `ids` as an array, after a check that all are whole numbers in [0, n) or `ignore`.
 
-    `name` begins the message of an error. Raises TypeError for other numbers, and IndexError for
-    whole numbers outside of the range.
+    `name` begins the message of an error, and `what` is the user's name of the numbers. Raises
+    TypeError for other numbers, and IndexError for whole numbers outside of the range.
     """
     ids = np.asarray(to_array(ids))
+    expected = f"integers from 0 to {n - 1}" if n > 0 else "integers"
     if ids.dtype.kind not in "iu":
-        how = "labels.astype(int)"
-        if ids.dtype.kind in "USO":
+        if ids.dtype == object:
+            raise TypeError(f"{name}: expected {expected}, got {type(ids.ravel()[0]).__name__}")
+        how = f"{what}.astype(int)"
+        if ids.dtype.kind in "US":
             how = "names, labels = np.unique(names_of_examples, return_inverse=True)"
-        raise TypeError(
-            f"{name}: expected integers from 0 to {n - 1}, got {ids.dtype}. Write {how}"
-        )
+        raise TypeError(f"{name}: expected {expected}, got {ids.dtype}. Write {how}")
     wrong = (ids < 0) | (ids >= n)
     if ignore is not None:
         wrong &= ids != ignore
     if wrong.any():
+        expected += "" if n > 0 else f" i with 0 <= i < {n}"
         raise IndexError(
-            f"{name}: expected integers from 0 to {n - 1}, got {int(ids[wrong].flat[0])} at "
+            f"{name}: expected {expected}, got {int(ids[wrong].flat[0])} at "
             f"{tuple(int(i) for i in np.argwhere(wrong)[0])}"
         )
     return ids
@@ -96,7 +98,9 @@ def one_hot(ids, num_classes=None):
     """
     ids = np.asarray(to_array(ids))
     if num_classes is None:
-        num_classes = int(ids.max()) + 1 if ids.size else 0
+        number = ids.size and ids.dtype.kind in "iu"
+        num_classes = max(int(ids.max()) + 1, 1) if number else 0
+    check_range("one_hot", 0, whole=True, num_classes=num_classes)
     ids = check_indices("one_hot", ids, num_classes)
     return as_tensor((ids[..., None] == np.arange(num_classes)).astype(np.int64))
 

@@ -109,11 +109,12 @@ def _check_not_negative(name, what, weight):
     if weight is None:
         return
     w = np.asarray(to_array(weight))
+    if w.dtype.kind not in "fiub":
+        raise TypeError(f"{name}: {what} must be real numbers, got {w.dtype}")
     if not np.all(w >= 0):
-        raise ValueError(
-            f"{name}: expected {what} >= 0, got {w[~(w >= 0)].flat[0]:g}. A negative weight would "
-            "reward mistakes"
-        )
+        wrong = w[~(w >= 0)].flat[0]
+        why = ". A negative weight would reward mistakes" if wrong < 0 else ""
+        raise ValueError(f"{name}: expected {what} >= 0, got {wrong:g}{why}")
 
 
 def _check_unit_interval(name, target):
@@ -121,10 +122,8 @@ def _check_unit_interval(name, target):
     t = to_array(target)
     if t.size and not (t.min() >= 0 and t.max() <= 1):
         wrong = t[~((t >= 0) & (t <= 1))].flat[0]
-        raise ValueError(
-            f"{name}: expected 0 <= target <= 1, got {wrong:g}. For labels -1 and +1, use (y + 1) "
-            "/ 2"
-        )
+        how = ". For labels -1 and +1, use (y + 1) / 2" if wrong == -1 else ""
+        raise ValueError(f"{name}: expected 0 <= target <= 1, got {wrong:g}{how}")
 
 
 @with_torch_hints
@@ -151,8 +150,12 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
         wrong = p[~((p >= 0) & (p <= 1))].flat[0]
         raise ValueError(
-            f"binary_cross_entropy: expected probabilities between 0 and 1, got {wrong:g}. For "
-            "scores, use binary_cross_entropy_with_logits"
+            f"binary_cross_entropy: expected probabilities between 0 and 1, got {wrong:g}. "
+            + (
+                "Look for NaN in the inputs, or in the weights after a training that diverged"
+                if np.isnan(wrong)
+                else "For scores, use binary_cross_entropy_with_logits"
+            )
         )
     _check_unit_interval("binary_cross_entropy", target)
     _check_not_negative("binary_cross_entropy", "weight", weight)
@@ -236,7 +239,7 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
             f"must have shape {expected}, got {np.shape(target)}"
             f"{_advice_on_target(name, input, target)}"
         )
-    ids = check_indices(f"{name} target", target, input.shape[axis], ignore_index)
+    ids = check_indices(f"{name} target", target, input.shape[axis], ignore_index, "labels")
     weight = _class_weights(name, weight, input.shape[axis], input.dtype)
     counted = ids != ignore_index
     if weight is None and counted.all():
@@ -312,11 +315,7 @@ def cross_entropy(
         TypeError: the targets are not whole numbers
         IndexError: a class is outside of [0, C)
     """
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(
-            "cross_entropy: expected 0 <= label_smoothing <= 1, got "
-            f"label_smoothing={label_smoothing}"
-        )
+    check_range("cross_entropy", 0, 1, label_smoothing=label_smoothing)
     input = as_tensor(input)
     if input.dtype.kind in "iub" and len(np.shape(target)) == input.ndim + 1:
         raise ValueError(

@@ -13,8 +13,15 @@ from tinyattn.ops import norms
 
 def _last_axes(name, x, normalized_shape):
     one = isinstance(normalized_shape, int | np.integer)
+    if not one and not isinstance(normalized_shape, tuple | list):
+        raise TypeError(
+            f"{name}: normalized_shape must be a whole number or a tuple of them, got "
+            f"{normalized_shape!r}"
+        )
     shape = (int(normalized_shape),) if one else tuple(normalized_shape)
-    if not shape or x.shape[-len(shape) :] != shape:
+    if not shape:
+        raise ValueError(f"{name}: normalized_shape must name at least one axis, got ()")
+    if x.shape[-len(shape) :] != shape:
         raise ValueError(
             f"{name}: expected the last axes of x to be {shape}, but x has shape {x.shape}"
         )
@@ -82,7 +89,7 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     Source: Zhang, Sennrich 2019.
     """
     x = as_tensor(x)
-    check_range("rms_norm", 0, below=math.inf, eps=eps)
+    check_range("rms_norm", 0, below=math.inf, eps=eps, optional=("eps",))
     axes = _last_axes("rms_norm", x, normalized_shape)
     _check_shapes("rms_norm", x.shape[axes[0] :], weight=weight)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps

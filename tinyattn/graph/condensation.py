@@ -13,12 +13,14 @@ predicts the properties of the object. The letters are the same as in the paper,
 Slides K55-K60, KB02.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.ranges import check_range
 from tinyattn.graph.segment import segment_sum
 from tinyattn.graph.validation import check_batch
 from tinyattn.ops.condensation import repulsion
@@ -26,6 +28,8 @@ from tinyattn.ops.condensation import repulsion
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1, so above this β the charge is constant
 TOGETHER = 2**16  # number of distances in a block, which fits into a cache
 PIECE, MOST_KEPT = 2**18, 8  # number of pairs in a block, and largest number of blocks to keep
+
+OR_DIVERGED = ", or look for NaN in the weights of the network after a training that diverged"
 
 
 class Terms(NamedTuple):
@@ -118,8 +122,7 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     beta, x = as_tensor(beta), as_tensor(x)
     property_loss = None if property_loss is None else as_tensor(property_loss)
     truth, events = _check_loss_arguments(beta, x, truth, property_loss, batch)
-    if q_min < 0:
-        raise ValueError(f"condensation_loss: expected q_min >= 0, got q_min={q_min}")
+    check_range("condensation_loss", 0, below=math.inf, q_min=q_min)
     E, event = len(events), np.empty(len(truth), np.intp)
     for e, rows in enumerate(events):
         event[rows] = e
@@ -229,10 +232,10 @@ def _properties(loss, charge, event, E):
 
 def _check_loss_arguments(beta, x, truth, property_loss, batch):
     """Return truth as an array, and the rows of each event, after checking all arguments."""
-    name, N = "condensation_loss", len(to_array(beta))
-    truth = np.asarray(to_array(truth))
-    if beta.ndim != 1 or x.ndim != 2 or x.shape[0] != N:
+    name, truth = "condensation_loss", np.asarray(to_array(truth))
+    if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
         raise ValueError(f"{name}: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}")
+    N = len(beta)
     if truth.shape != (N,) or truth.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: expected truth to be {N} whole numbers, the object of each "
@@ -302,8 +305,8 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
             f"condense: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}"
         )
     beta, x = _finite("condense", "beta", beta), _finite("condense", "x", x)
-    if not t_d >= 0:
-        raise ValueError(f"condense: expected t_d >= 0 (a distance), got t_d={t_d}")
+    check_range("condense", 0, t_d=t_d)
+    check_range("condense", t_beta=t_beta)
     found, points = np.full(len(beta), -1), []
     for rows in _events("condense", batch, len(beta)):
         free = rows[np.argsort(-beta[rows], kind="stable")]  # these points belong to no object yet
@@ -324,8 +327,8 @@ def _finite(name, letter, values):
     if len(bad):
         raise ValueError(
             f"{name}: expected finite {letter}, got NaN or infinity at {len(bad)} of {len(values)} "
-            f"points, first at point {bad[0]}. Remove these points, or look for NaN in the weights "
-            "of the network after a training that diverged"
+            f"points, first at point {bad[0]}. Remove these points"
+            + ("" if letter == "weights" else OR_DIVERGED)
         )
     return values
 
@@ -396,6 +399,7 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
         raise ValueError(
             f"match: expected weights {found.shape}, one for each point, got {w.shape}"
         )
+    check_range("match", threshold=threshold)
     w = _finite("match", "weights", w)
     event = np.zeros(len(found), np.intp)
     for number, rows in enumerate(_events("match", batch, len(found))):

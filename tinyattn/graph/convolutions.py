@@ -86,9 +86,11 @@ class GCNConv(Module):
         if w is None:
             w = np.ones(graph.num_edges, dtype)
         elif np.shape(w) != (graph.num_edges,) or not hasattr(w, "dtype"):
+            came = f"{type(w).__name__}. Write np.array(edge_weight)"
+            came = f"shape {w.shape}" if hasattr(w, "shape") else came
             raise ValueError(
-                f"GCNConv: expected an array with a weight for each of the {graph.num_edges} "
-                f"edges, got {f'shape {w.shape}' if hasattr(w, 'shape') else type(w).__name__}"
+                "GCNConv: edge_weight must be an array with a weight for each of the "
+                f"{graph.num_edges} edges, got {came}"
             )
         if not self.add_self_loops:
             return graph, w

@@ -187,6 +187,8 @@ class DynamicEdgeConv(Module):
                 for each point, or a cloud is too small with strict=True
         """
         x = check_points("DynamicEdgeConv", x)
+        if places is not None:
+            places = check_points("DynamicEdgeConv", places, what="places")
         places = to_array(x if places is None else places)
         if len(places) != len(x):
             raise ValueError(

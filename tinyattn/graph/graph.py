@@ -175,10 +175,10 @@ class Graph:
 
 
 def _refuse_a_change(self, name, value):
-    raise FrozenInstanceError(
-        f"Graph: {name} cannot be changed, because a graph is frozen. Make another graph with "
-        f"dataclasses.replace(g, {name}=...)"
-    )
+    other = f"Make another graph with dataclasses.replace(g, {name}=...)"
+    if name not in self.__dataclass_fields__:
+        other = f"Keep {name} in a variable of your own"
+    raise FrozenInstanceError(f"Graph: {name} cannot be set, because a graph is frozen. {other}")
 
 
 def _made_of_edge_index(init):
@@ -232,12 +232,14 @@ def batch(graphs):
     """
     if isinstance(graphs, Graph):
         raise TypeError("batch: expected a list of graphs, got one Graph. Write batch([graph])")
+    if not hasattr(graphs, "__iter__"):
+        raise TypeError(f"batch: expected a list of graphs, got {type(graphs).__name__}")
     graphs = list(graphs)
-    for g in graphs:
+    for i, g in enumerate(graphs):
         if not isinstance(g, Graph):
-            raise TypeError(f"batch: expected graphs, got {type(g).__name__}")
+            raise TypeError(f"batch: expected graphs, got {type(g).__name__} at position {i}")
         if g.batch is not None:
-            raise ValueError("batch: one of the graphs is already a batch. Pass single graphs")
+            raise ValueError(f"batch: graph {i} is already a batch. Pass single graphs")
     sizes = [g.num_nodes for g in graphs]
     offsets = np.cumsum([0, *sizes])
     nothing = [np.zeros(0, np.intp)]
@@ -259,6 +261,13 @@ def _together(name, features):
         raise ValueError(
             f"batch: graph {missing.index(True)} has no {name}, but others have one. Give {name} "
             "to all graphs or to none"
+        )
+    shapes = [np.shape(to_array(f))[1:] for f in features]
+    other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)
+    if other is not None:
+        raise ValueError(
+            f"batch: {name} must have the same features in all graphs, got rows of shape "
+            f"{shapes[0]} in graph 0 and {shapes[other]} in graph {other}"
         )
     return np.concatenate([f if isinstance(f, Tensor) else np.asarray(f) for f in features])
 
@@ -328,6 +337,11 @@ def from_networkx(G, x=None, edge_attr=None):
         ValueError: a node or edge lacks a named attribute, its values are not numbers, or their
             shapes differ
     """
+    if not hasattr(G, "is_directed"):
+        raise TypeError(
+            f"from_networkx: G must be a graph of networkx, got {type(G).__name__}. For a matrix, "
+            "use from_adjacency"
+        )
     number = {node: i for i, node in enumerate(G.nodes)}
     edges = list(G.edges(data=True))
     if not G.is_directed():

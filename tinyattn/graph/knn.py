@@ -118,9 +118,9 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     Source: slide K43.
     """
     x, offsets, order = _clouds("radius_graph", to_array(x), batch)
-    r = np.asarray(to_array(r))
+    given, r = r, np.asarray(to_array(r))
     if r.ndim or r.dtype.kind not in "fiu" or not r >= 0:
-        raise ValueError(f"radius_graph: r must be one number >= 0 (a radius), got r={r}")
+        raise ValueError(f"radius_graph: r must be one number >= 0 (a radius), got r={given!r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
     src, dst = ops.radius(x, offsets, r2, impl=impl)
     if not loop:

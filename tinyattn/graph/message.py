@@ -40,6 +40,16 @@ def propagate(x, graph, message, aggregate="sum"):
     """
     check_choice("propagate", "aggregate", aggregate, SEGMENT)
     x = nodes("propagate", x, graph)
+    if x.shape[:1] != (graph.num_nodes,):
+        raise ValueError(
+            f"propagate: x must have a row for each of the {graph.num_nodes} nodes, got shape "
+            f"{x.shape}"
+        )
+    if not callable(message):
+        raise TypeError(
+            "propagate: message must be a function of (x_i, x_j), the receivers and the senders, "
+            f"got {type(message).__name__}"
+        )
     messages = message(x[graph.dst], x[graph.src])  # [E, ...]
     if not hasattr(messages, "shape"):
         raise TypeError(
@@ -74,7 +84,7 @@ def nodes(name, x, graph, features=None):
             "with from_adjacency"
         )
     if not hasattr(x, "shape"):
-        hint = "; does the graph have features?" if x is None else ""
+        hint = ". Does the graph have features?" if x is None else ". Write np.array(x)"
         raise TypeError(f"{name}: expected x as an array or Tensor, got {type(x).__name__}{hint}")
     x, N = as_tensor(x), graph.num_nodes
     if features is not None and x.shape != (N, features):

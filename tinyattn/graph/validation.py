@@ -5,42 +5,43 @@ import numpy as np
 from tinyattn.engine.convert import as_tensor, to_array
 
 
-def check_points(name, x, features=None):
+def check_points(name, x, features=None, what="x"):
     """Return points x as a Tensor, after a check of their shape and values.
 
     Args:
         name       layer that is called, for the error message
         x          points [N, features], N ≥ 1
         features   number of features, or None for any
+        what       name of the argument, for the error message
 
     Raises:
         ValueError: x has a different shape or no points, or contains NaN or infinity
     """
-    x = check_matrix(name, x, features)
+    x = check_matrix(name, x, features, what)
     values = x.data
     if len(values) == 0:
         raise ValueError(
-            f"{name}: x has no points (shape {values.shape}). Leave out events without points"
+            f"{name}: {what} has no points (shape {values.shape}). Leave out events without points"
         )
     good = np.isfinite(values).all(axis=1)
     if not good.all():
         bad = np.flatnonzero(~good)
         more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise ValueError(
-            f"{name}: x is NaN or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
+            f"{name}: {what} is NaN or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
             f"{len(values)}. Remove these points, or look for weights that are too large or NaN in "
             "an earlier layer"
         )
     return x
 
 
-def check_matrix(name, x, features=None):
+def check_matrix(name, x, features=None, what="x"):
     """Return points x [N, features] as a Tensor, or raise ValueError. None: any number of them."""
     x = as_tensor(x)
     shape = x.shape
     if len(shape) != 2 or (features is not None and shape[1] != features):
         wanted = "F" if features is None else features
-        raise ValueError(f"{name}: x must be points [N, {wanted}], got shape {shape}")
+        raise ValueError(f"{name}: {what} must be points [N, {wanted}], got shape {shape}")
     return x
 
 

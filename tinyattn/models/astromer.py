@@ -15,8 +15,9 @@ from tinyattn import nn
 from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.models.generation import eval_mode
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 
 
 def time_encoding(times, d, shortest, longest):
@@ -76,22 +77,24 @@ class Astromer(nn.Module):
         periods=(2 * math.pi, 2000 * math.pi),
         rng=None,
     ):
+        check_heads(self, d_model=d_model, num_heads=num_heads)
         check_sizes(
             self,
-            d_model=d_model,
-            num_heads=num_heads,
             num_layers=num_layers,
             dim_feedforward=dim_feedforward,
         )
+        check_range(type(self).__name__, 0, 1, dropout=dropout)
         if d_model % 2:
             raise ValueError(
                 "Astromer: d_model must be even, because it is split into sines and cosines, got "
                 f"d_model={d_model}"
             )
-        if np.shape(periods) != (2,) or not 0 < periods[0] <= periods[1] < math.inf:
+        pair = np.asarray(periods)
+        numbers = pair.shape == (2,) and pair.dtype.kind in "iuf"
+        if not numbers or not 0 < pair[0] <= pair[1] < math.inf:
             raise ValueError(
                 "Astromer: periods must be (shortest, longest), two positive numbers in the unit "
-                f"of the times, got {periods}"
+                f"of the times with shortest <= longest, got {periods!r}"
             )
         rng = None if rng is None else generator(rng)
         self.d_model, self.periods = d_model, periods
@@ -289,8 +292,7 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
             "hide_magnitudes: magnitudes must be [B, T] and keep a bool array of the same shape, "
             f"got {magnitudes.shape} and {keep.dtype} {keep.shape}"
         )
-    if not 0 <= share <= 1:
-        raise ValueError(f"hide_magnitudes: expected 0 <= share <= 1, got share={share}")
+    check_range("hide_magnitudes", 0, 1, share=share)
     asked = (rng.random(magnitudes.shape) < share) & keep
     how = rng.random(magnitudes.shape)
     number = np.maximum(keep.sum(axis=1, keepdims=True), 1)

@@ -11,10 +11,11 @@ from tinyattn import nn
 from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.models.generation import compiled_or_itself, eval_mode
 from tinyattn.models.gpt import init_weights
 from tinyattn.nn.sets import masked_mean
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 
 
 class BERT(nn.Module):
@@ -56,16 +57,17 @@ class BERT(nn.Module):
         layer_norm_eps=1e-12,
         rng=None,
     ):
+        check_heads(self, d_model=d_model, num_heads=num_heads)
         check_sizes(
             self,
             vocab_size=vocab_size,
-            d_model=d_model,
-            num_heads=num_heads,
             num_layers=num_layers,
             max_len=max_len,
             num_types=num_types,
             dim_feedforward=dim_feedforward,
+            optional=("dim_feedforward",),
         )
+        check_range(type(self).__name__, 0, 1, dropout=dropout)
         rng = None if rng is None else generator(rng)
         self.max_len = max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
@@ -292,10 +294,12 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
 
     Source: Devlin et al. 2019, section 3.1.
     """
+    check_range("mask_tokens", share=share)
     if not 0 <= share <= 1:
         raise ValueError(
             f"mask_tokens: expected 0 <= share <= 1, got share={share}. Write 0.15 for 15%"
         )
+    check_range("mask_tokens", 0, whole=True, mask_id=mask_id, vocab_size=vocab_size)
     ids, rng = np.asarray(to_array(ids)), generator(rng)
     chosen = (rng.random(ids.shape) < share) & ~np.isin(ids, list(special))
     how, other = rng.random(ids.shape), rng.integers(vocab_size, size=ids.shape)

@@ -19,6 +19,7 @@ import numpy as np
 from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range, is_number
 from tinyattn.functional.sampling import multinomial
 
 
@@ -122,17 +123,17 @@ def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
 
 
 def _check_logits(z, temperature, top_k, top_p):
-    if not (np.isfinite(temperature) and temperature >= 0):
+    if not is_number(temperature) or not 0 <= temperature < np.inf:
         raise ValueError(
             "decoding: temperature must be finite and >= 0 (0: the highest score), got "
-            f"temperature={temperature}"
+            f"temperature={temperature!r}"
         )
-    if top_k is not None and not (isinstance(top_k, int | np.integer) and top_k >= 1):
+    if top_k is not None and not (is_number(top_k, whole=True) and top_k >= 1):
         raise ValueError(
             f"decoding: top_k must be a whole number of tokens >= 1, got top_k={top_k!r}"
         )
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"decoding: expected 0 < top_p <= 1 (a probability), got top_p={top_p}")
+    if top_p is not None and not (is_number(top_p) and 0 < top_p <= 1):
+        raise ValueError(f"decoding: expected 0 < top_p <= 1 (a probability), got top_p={top_p!r}")
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(
             f"decoding: logits must be [..., V] with at least one token, got {z.shape}"
@@ -261,11 +262,8 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
 
     Source: Wu et al. 2016, eq. 14 (without the coverage term).
     """
-    if beams < 1 or max_len < 1:
-        raise ValueError(
-            f"beam_search: expected beams >= 1 and max_len >= 1, got beams={beams}, "
-            f"max_len={max_len}"
-        )
+    check_range("beam_search", 1, whole=True, beams=beams, max_len=max_len)
+    check_range("beam_search", length_penalty=length_penalty)
     tokens = _start(start)
     B, K, ends = len(tokens), beams, _stop(stop)
     total = np.zeros((B, 1))  # log-probabilities [B, K] of the sequences; -inf: an unused beam
@@ -359,7 +357,7 @@ def _called(step, tokens, state):
     if not (isinstance(answer, tuple) and len(answer) == 2):
         raise TypeError(
             f"decoding: step(tokens, state) must return (logits, state), got "
-            f"{type(answer).__name__}"
+            f"a {type(answer).__name__}"
         )
     logits = np.asarray(to_array(answer[0]))
     if logits.ndim != 2 or len(logits) != len(tokens):

@@ -15,6 +15,7 @@ import numpy as np
 
 from tinyattn import inference
 from tinyattn.engine.autograd import Tensor, no_grad
+from tinyattn.engine.ranges import is_number
 from tinyattn.models.decoding import decode_tokens
 
 # number of steps between two comparisons with a large model, each of which takes as long as a few
@@ -65,9 +66,10 @@ def generate(
             temperature, top_k or top_p is out of range
     """
     prompts = _prompts(ids)
-    if max_new_tokens < 0:
+    if not is_number(max_new_tokens, whole=True) or max_new_tokens < 0:
         raise ValueError(
-            f"generate: expected max_new_tokens >= 0, got max_new_tokens={max_new_tokens}"
+            "generate: expected a whole number max_new_tokens >= 0, got "
+            f"max_new_tokens={max_new_tokens!r}"
         )
     with eval_mode(model), no_grad():
         new, length = decode_tokens(
@@ -180,6 +182,11 @@ def _is_one(ids):
 def _prompts(ids):
     """Return a list of integer arrays, one for each sequence."""
     ids = ids.data if isinstance(ids, Tensor) else ids
+    if not hasattr(ids, "__iter__") or getattr(ids, "ndim", 1) == 0:
+        raise TypeError(
+            f"generate: a prompt must be token ids [T], got {ids!r}. Pass for example [start], or "
+            "tokenizer.encode(text)"
+        )
     prompts = [np.asarray(p) for p in ([ids] if _is_one(ids) else ids)]
     for p in prompts:
         if p.dtype.kind in "US":

@@ -12,8 +12,9 @@ from tinyattn import nn
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.models.generation import generate
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 
 # the outputs of these layers are added to x
 ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")
@@ -45,14 +46,14 @@ class GPT(nn.Module):
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
+        check_heads(self, d_model=d_model, num_heads=num_heads)
         check_sizes(
             self,
             vocab_size=vocab_size,
-            d_model=d_model,
-            num_heads=num_heads,
             num_layers=num_layers,
             max_len=max_len,
         )
+        check_range(type(self).__name__, 0, 1, dropout=dropout)
         rng = None if rng is None else generator(rng)
         self.max_len = max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)

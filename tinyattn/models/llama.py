@@ -15,7 +15,7 @@ from tinyattn.inference.quantized import numbers_in_blocks
 from tinyattn.models import gguf
 from tinyattn.models.generation import generate
 from tinyattn.models.gpt import init_weights
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 from tinyattn.ops.quantized import QuantizedMatrix
 
 
@@ -59,11 +59,10 @@ class Llama(nn.Module):
         tied_head=True,
         rng=None,
     ):
+        check_heads(self, d_model=d_model, num_heads=num_heads)
         check_sizes(
             self,
             vocab_size=vocab_size,
-            d_model=d_model,
-            num_heads=num_heads,
             num_kv_heads=num_kv_heads,
             num_layers=num_layers,
             d_hidden=d_hidden,

@@ -12,7 +12,7 @@ from tinyattn.engine.convert import to_array
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
 from tinyattn.models.generation import eval_mode
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 
 FAR = 1e6  # Å: distance of the dummy atom
 
@@ -149,22 +149,17 @@ class MoleculeAttentionTransformer(nn.Module):
         dropout=0.0,
         rng=None,
     ):
+        check_heads(self, d_model=d_model, num_heads=num_heads)
         check_sizes(
             self,
             features=features,
             outputs=outputs,
-            d_model=d_model,
-            num_heads=num_heads,
             num_layers=num_layers,
         )
         name, rng = type(self).__name__, generator(rng)
-        if d_model % num_heads:
-            raise ValueError(
-                f"{name}: d_model must be a multiple of num_heads, got d_model={d_model}, "
-                f"num_heads={num_heads}"
-            )
-        if np.shape(lambdas) != (3,) or not all(share >= 0 for share in lambdas):
-            raise ValueError(f"{name}: lambdas must be three weights λ >= 0, got {lambdas}")
+        shares = np.asarray(lambdas)
+        if shares.shape != (3,) or shares.dtype.kind not in "iuf" or not (shares >= 0).all():
+            raise ValueError(f"{name}: lambdas must be three weights >= 0, got {lambdas!r}")
         if g not in G:
             raise ValueError(f"{name}: g must be one of {', '.join(G)}, got {g!r}")
         self.lambdas, self.g = tuple(lambdas), g

@@ -319,6 +319,11 @@ class ParticleTransformer(nn.Module):
             num_layers=num_layers,
             num_cls_layers=num_cls_layers,
         )
+        for name, widths in (("embed_dims", embed_dims), ("pair_embed_dims", pair_embed_dims)):
+            if not isinstance(widths, tuple | list):
+                raise TypeError(
+                    f"ParticleTransformer: {name} must be a tuple of widths, got {widths!r}"
+                )
         if not embed_dims:
             raise ValueError(
                 "ParticleTransformer: embed_dims must contain at least one width, got ()"
@@ -327,7 +332,7 @@ class ParticleTransformer(nn.Module):
         if d % num_heads:
             raise ValueError(
                 f"ParticleTransformer: the last of embed_dims, {d}, cannot be divided among "
-                f"num_heads={num_heads} heads. Choose a multiple of num_heads"
+                f"num_heads={num_heads} heads. Choose a multiple of num_heads as last width"
             )
         self.cls_token = nn.Parameter((0.02 * rng.normal(size=(1, 1, d))).astype(DEFAULT_DTYPE))
         self.embed = ParticleEmbedding(input_dim, embed_dims, rng)

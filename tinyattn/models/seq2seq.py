@@ -13,9 +13,10 @@ from tinyattn.data.tokenizers.simple import padded
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.models.decoding import beam_search
 from tinyattn.models.generation import eval_mode
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 
 
 class Seq2Seq(nn.Module):
@@ -53,15 +54,16 @@ class Seq2Seq(nn.Module):
         pad=0,
         rng=None,
     ):
+        check_heads(self, d_model=d_model, num_heads=num_heads)
         check_sizes(
             self,
             vocab_size=vocab_size,
-            d_model=d_model,
-            num_heads=num_heads,
             num_layers=num_layers,
             dim_feedforward=dim_feedforward,
             max_len=max_len,
+            optional=("dim_feedforward",),
         )
+        check_range(type(self).__name__, 0, 1, dropout=dropout)
         rng = None if rng is None else generator(rng)
         self.pad, self.scale = pad, math.sqrt(d_model)
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
@@ -228,6 +230,8 @@ def _sentences(src, tokenizer, pad):
     if isinstance(src, list | tuple) and src and isinstance(src[0], str):
         return _read(src, tokenizer, pad), True, False
     if isinstance(src, list | tuple):
+        if not src:
+            raise ValueError("translate: src is empty. Pass at least one sentence")
         is_one = bool(src) and np.ndim(to_array(src[0])) == 0
         ids = padded([np.asarray(to_array(s)) for s in ([src] if is_one else src)], pad)[0]
     else:
@@ -245,6 +249,12 @@ def _read(texts, tokenizer, pad):
     """Return the ids [B, S] of texts."""
     if tokenizer is None:
         raise TypeError("translate: a text must be turned into token ids. Pass tokenizer=")
+    if not hasattr(tokenizer, "unknown") or not all(isinstance(text, str) for text in texts):
+        raise TypeError(
+            "translate: expected texts and a data.tokenizers.WordPiece, got "
+            f"{', '.join(sorted({type(text).__name__ for text in texts}))} and "
+            f"{type(tokenizer).__name__}"
+        )
     unknown = dict.fromkeys(word for text in texts for word in tokenizer.unknown(text))
     if unknown:
         raise ValueError(

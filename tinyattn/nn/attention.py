@@ -6,11 +6,12 @@ import tinyattn.functional as F
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensors
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.nn.cache import CrossAttentionCache
 from tinyattn.nn.init import xavier_parameter
 from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module, Parameter
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 
 
 class MultiheadAttention(Module):
@@ -45,12 +46,9 @@ class MultiheadAttention(Module):
     def __init__(
         self, embed_dim, num_heads, dropout=0.0, bias=True, kdim=None, vdim=None, rng=None
     ):
-        check_sizes(self, embed_dim=embed_dim, num_heads=num_heads, kdim=kdim, vdim=vdim)
-        if num_heads < 1 or embed_dim % num_heads:
-            raise ValueError(
-                f"{type(self).__name__}: embed_dim={embed_dim} cannot be divided among "
-                f"num_heads={num_heads} heads. Choose an embed_dim that is a multiple of num_heads"
-            )
+        check_heads(self, embed_dim=embed_dim, num_heads=num_heads)
+        check_sizes(self, kdim=kdim, vdim=vdim, optional=("kdim", "vdim"))
+        check_range(type(self).__name__, 0, 1, dropout=dropout)
         # generator for dropout, or None for the default generator
         self.rng = None if rng is None else generator(rng)
         rng = generator(rng if self.rng is None else self.rng)
@@ -222,6 +220,12 @@ class MultiheadAttention(Module):
                     f"{name}: {letter} must be [B, {'T' if letter == 'q' else 'S'}, {d}], or all "
                     f"three without B; got q {q.shape}, k {k.shape}, v {v.shape}"
                 )
+        sizes = {len(q), len(k), len(v)} - {1} if q.ndim == 3 else ()
+        if k.shape[-2] != v.shape[-2] or len(sizes) > 1:
+            raise ValueError(
+                f"{name}: k and v must have the same number S of tokens, and all three the same "
+                f"batch size B; got q {q.shape}, k {k.shape}, v {v.shape}"
+            )
 
     def with_heads(self, x, scores, name):
         """Add an axis for the heads to a mask or bias that has none.
@@ -281,7 +285,7 @@ class SelfAttention(MultiheadAttention):
     """
 
     def __init__(self, d, heads=1, dropout=0.0, bias=True, rng=None):
-        check_sizes(self, d=d, heads=heads)
+        check_heads(self, d=d, heads=heads)
         super().__init__(d, heads, dropout, bias, rng=rng)
 
     def forward(
@@ -344,7 +348,8 @@ class CrossAttention(MultiheadAttention):
     """
 
     def __init__(self, d, heads=1, d_context=None, dropout=0.0, bias=True, rng=None):
-        check_sizes(self, d=d, heads=heads, d_context=d_context)
+        check_heads(self, d=d, heads=heads)
+        check_sizes(self, d_context=d_context, optional=("d_context",))
         super().__init__(d, heads, dropout, bias, d_context, d_context, rng)
 
     def forward(

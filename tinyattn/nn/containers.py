@@ -100,6 +100,11 @@ class ModuleList(Sequential):
     """
 
     def __init__(self, modules=()):
+        if isinstance(modules, Module) or not hasattr(modules, "__iter__"):
+            raise TypeError(
+                "ModuleList: modules must be a list of modules, got "
+                f"{torch_hints.kind_of(modules)}. Write nn.ModuleList([a, b])"
+            )
         super().__init__(list(modules))
 
     def __getitem__(self, i):

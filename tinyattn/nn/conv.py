@@ -39,7 +39,19 @@ class _Convolution(Module):
             groups=groups,
         )
         by_name = isinstance(padding, str) and padding in ("same", "valid")
-        check_sizes(self, least=0, padding=None if by_name else padding)
+        if not by_name:
+            check_sizes(self, least=0, padding=padding)
+        for name, value in (
+            ("kernel_size", kernel_size),
+            ("stride", stride),
+            ("padding", padding),
+            ("dilation", dilation),
+        ):
+            if isinstance(value, tuple | list) and len(value) != self.n_axes:
+                raise ValueError(
+                    f"{type(self).__name__}: {name} must be a number, or {self.n_axes} for the "
+                    f"axes of the window, got {value!r}"
+                )
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"{type(self).__name__}: groups={groups} must divide in_channels={in_channels} "
@@ -138,7 +150,7 @@ class _Pool(Module):
     pool = None
 
     def __init__(self, kernel_size, stride=None, padding=0, impl="auto"):
-        check_sizes(self, kernel_size=kernel_size, stride=stride)
+        check_sizes(self, kernel_size=kernel_size, stride=stride, optional=("stride",))
         check_sizes(self, least=0, padding=padding)
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
         self.impl = impl

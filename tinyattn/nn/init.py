@@ -13,6 +13,7 @@ import numpy as np
 from tinyattn.engine import torch_hints
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.nn.module import Parameter
 
 __all__ = [
@@ -41,6 +42,9 @@ def uniform_(tensor, a=0.0, b=1.0, rng=None):
         b        upper end of the interval
         rng      seed or numpy.random.Generator, or None for the default generator
     """
+    check_range("uniform_", above=-math.inf, below=math.inf, a=a, b=b)
+    if not a <= b:
+        raise ValueError(f"uniform_: expected a <= b, got a={a}, b={b}")
     return _filled(tensor, generator(rng).uniform(a, b, tensor.shape))
 
 
@@ -53,6 +57,8 @@ def normal_(tensor, mean=0.0, std=1.0, rng=None):
         std      standard deviation of the numbers
         rng      seed or numpy.random.Generator, or None for the default generator
     """
+    check_range("normal_", mean=mean)
+    check_range("normal_", 0, std=std)
     return _filled(tensor, generator(rng).normal(mean, std, tensor.shape))
 
 
@@ -74,12 +80,14 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
         ValueError: a is not below b, or [a, b] is 5 or more standard deviations from the mean
     """
     rng = generator(rng)
+    check_range("trunc_normal_", mean=mean, a=a, b=b)
+    check_range("trunc_normal_", above=0, below=math.inf, std=std)
     if not a < b:
         raise ValueError(f"trunc_normal_: expected a < b, got a={a}, b={b}")
     if not ((b - mean) / std > -5 and (a - mean) / std < 5):
         raise ValueError(
             f"trunc_normal_: the interval [{a}, {b}] contains hardly any numbers of a normal "
-            f"distribution with mean={mean} and std={std}. Choose a wider interval around the mean"
+            f"distribution with mean={mean} and std={std}. Choose a and b around the mean"
         )
     values = rng.normal(mean, std, tensor.shape)
     while (outside := (values < a) | (values > b)).any():

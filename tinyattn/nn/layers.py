@@ -11,6 +11,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.nn.activations import ReLU
 from tinyattn.nn.containers import Sequential
 from tinyattn.nn.init import normal_parameter, uniform_parameter
@@ -75,11 +76,14 @@ class Embedding(Module):
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, rng=None):
         check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(
-                f"Embedding: expected {-num_embeddings} <= padding_idx < {num_embeddings}, the "
-                f"number of ids, got padding_idx={padding_idx}"
-            )
+        check_range(
+            "Embedding",
+            -num_embeddings,
+            below=num_embeddings,
+            whole=True,
+            optional=("padding_idx",),
+            padding_idx=padding_idx,
+        )
         self.padding_idx = padding_idx
         self.weight = normal_parameter((num_embeddings, embedding_dim), 1, rng)
         if padding_idx is not None:
@@ -122,9 +126,9 @@ class MLP(Module):
     """
 
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
-        check_sizes(self, sizes=sizes)
         if np.ndim(sizes) == 0:
-            raise TypeError(f"MLP: sizes must be a list, such as [{sizes}, 16, 1], got {sizes}")
+            raise TypeError(f"MLP: sizes must be a list, such as [2, 16, 1], got {sizes!r}")
+        check_sizes(self, sizes=sizes)
         if len(sizes) < 2:
             raise ValueError(
                 f"MLP: sizes must contain at least an input and an output size, got {sizes}"
@@ -132,7 +136,7 @@ class MLP(Module):
         rng = generator(rng)
         parts = []
         for d_in, d_out in pairwise(sizes):
-            parts += [Linear(d_in, d_out, bias, rng), activation()]
+            parts += [Linear(d_in, d_out, bias, rng), _made(activation)]
         self.layers = Sequential(*parts[:-1])
 
     def forward(self, x):
@@ -144,6 +148,21 @@ class MLP(Module):
         return self.layers(x)
 
 
+def _made(activation):
+    """Return the layer that `activation` makes."""
+    try:
+        layer = activation()
+    except TypeError:
+        layer = None
+    if not isinstance(layer, Module):
+        name = getattr(activation, "__name__", repr(activation))
+        raise TypeError(
+            f"MLP: activation must be the class of a layer, or a function that makes one, got "
+            f"{name}. Write nn.ReLU for example, without ()"
+        )
+    return layer
+
+
 class Flatten(Module):
     """A layer that merges the axes from `start_dim` to `end_dim` into one.
 
@@ -153,6 +172,7 @@ class Flatten(Module):
     """
 
     def __init__(self, start_dim=1, end_dim=-1):
+        check_range("Flatten", whole=True, start_dim=start_dim, end_dim=end_dim)
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, x):
@@ -188,8 +208,7 @@ class Dropout(Module):
     """
 
     def __init__(self, p=0.5, rng=None):
-        if not 0 <= p <= 1:
-            raise ValueError(f"Dropout: expected 0 <= p <= 1 (a probability), got p={p}")
+        check_range("Dropout", 0, 1, p=p)
         self.p, self.rng = p, None if rng is None else generator(rng)
 
     def forward(self, x):

@@ -10,7 +10,7 @@ from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module
 from tinyattn.nn.norms import RMSNorm
 from tinyattn.nn.positional_encoding import RotaryEmbedding
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 
 
 class GroupedQueryAttention(Module):
@@ -43,12 +43,9 @@ class GroupedQueryAttention(Module):
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads=None, rotary=None, bias=False, rng=None):
-        check_sizes(self, d_model=d_model, num_heads=num_heads, num_kv_heads=num_kv_heads)
+        check_heads(self, d_model=d_model, num_heads=num_heads)
+        check_sizes(self, num_kv_heads=num_kv_heads, optional=("num_kv_heads",))
         num_kv_heads = num_kv_heads or num_heads
-        if d_model % num_heads:
-            raise ValueError(
-                f"GroupedQueryAttention: num_heads={num_heads} must divide d_model={d_model}"
-            )
         if num_heads % num_kv_heads:
             raise ValueError(
                 f"GroupedQueryAttention: num_kv_heads={num_kv_heads} must divide "
@@ -80,7 +77,7 @@ class GroupedQueryAttention(Module):
             RuntimeError: a cache is used while gradients are recorded
         """
         x = as_tensor(x)
-        if x.ndim != 3:
+        if x.ndim != 3 or x.shape[-1] != self.num_heads * self.d:
             raise ValueError(
                 f"GroupedQueryAttention: x must be [B, T, {self.num_heads * self.d}], got shape "
                 f"{x.shape}"
@@ -165,9 +162,8 @@ class LlamaBlock(Module):
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary=None, eps=1e-5, rng=None):
-        check_sizes(
-            self, d_model=d_model, num_heads=num_heads, num_kv_heads=num_kv_heads, d_hidden=d_hidden
-        )
+        check_heads(self, d_model=d_model, num_heads=num_heads)
+        check_sizes(self, num_kv_heads=num_kv_heads, d_hidden=d_hidden, optional=("num_kv_heads",))
         rng = generator(rng)
         self.self_attn = GroupedQueryAttention(d_model, num_heads, num_kv_heads, rotary, rng=rng)
         self.mlp = SwiGLU(d_model, d_hidden, rng=rng)

@@ -7,6 +7,7 @@ or "none", which returns the loss of each element.
 import numpy as np
 
 import tinyattn.functional as F
+from tinyattn.engine.ranges import check_range
 from tinyattn.nn.module import Buffer, Module
 
 
@@ -80,8 +81,7 @@ class HuberLoss(_Loss):
 
     def __init__(self, *, reduction="mean", delta=1.0):
         super().__init__(reduction=reduction)
-        if delta <= 0:
-            raise ValueError(f"HuberLoss: expected delta > 0, got delta={delta}")
+        check_range("HuberLoss", above=0, delta=delta)
         self.delta = delta
 
     def forward(self, input, target):

@@ -71,7 +71,7 @@ class RMSNorm(Module):
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True):
         check_sizes(self, normalized_shape=normalized_shape)
-        check_range(type(self).__name__, 0, below=math.inf, eps=eps)
+        check_range(type(self).__name__, 0, below=math.inf, eps=eps, optional=("eps",))
         self.normalized_shape, self.eps = _as_shape(normalized_shape), eps
         self.weight = _ones(self.normalized_shape) if elementwise_affine else None
 
@@ -107,7 +107,7 @@ class BatchNorm1d(Module):
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
         check_sizes(self, num_features=num_features)
         check_range(type(self).__name__, 0, below=math.inf, eps=eps)
-        check_range(type(self).__name__, 0, 1, momentum=momentum)
+        check_range(type(self).__name__, 0, 1, momentum=momentum, optional=("momentum",))
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.weight = _ones(num_features) if affine else None
         self.bias = _zeros(num_features) if affine else None
@@ -130,10 +130,10 @@ class BatchNorm1d(Module):
                 f"BatchNorm1d: x must be [B, {self.num_features}] or [B, {self.num_features}, L], "
                 f"got shape {x.shape}"
             )
-        momentum = self.momentum
+        momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.data = self.num_batches_tracked.data + 1
-            if momentum is None:  # this gives the plain average over all batches
+            if self.momentum is None:  # this gives the plain average over all batches
                 momentum = 1 / self.num_batches_tracked.item()
         return F.batch_norm(
             x,

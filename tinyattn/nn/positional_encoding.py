@@ -8,9 +8,12 @@ The argument positions is [T] or [B, T]. Without it, the rows have the positions
 model that generates token by token passes the positions of its cache.
 """
 
+import math
+
 import numpy as np
 
-from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.ranges import check_range
 from tinyattn.nn.init import normal_parameter
 from tinyattn.nn.layers import Dropout
 from tinyattn.nn.module import Module
@@ -51,6 +54,7 @@ class PositionalEncoding(Module):
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
         check_sizes(self, d_model=d_model, max_len=max_len)
         # the encoding is computed and not trained, so it is not saved
+        check_range("PositionalEncoding", 0, 1, dropout=dropout)
         self.p = sinusoids(max_len, d_model)
         self.dropout = Dropout(dropout, rng)
 
@@ -168,11 +172,22 @@ def _positions(name, x, positions, max_len):
                 "Choose a larger max_len"
             )
         return slice(T)
-    positions = np.asarray(positions)
+    positions = _whole(name, positions, T)
     if positions.size and not 0 <= positions.min() <= positions.max() < max_len:
         raise ValueError(
             f"{name}: positions must be from 0 to {max_len - 1}, got {positions.min()} to "
             f"{positions.max()}"
+        )
+    return positions
+
+
+def _whole(name, positions, T):
+    """Return the positions as an array, after a check that they are T whole numbers."""
+    positions = np.asarray(to_array(positions))
+    if positions.shape[-1:] not in ((T,), (1,)) or positions.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name}: positions must be whole numbers [{T}] or [B, {T}], one for each of the {T} "
+            f"positions of x, got {positions.dtype} of shape {positions.shape}"
         )
     return positions
 
@@ -207,6 +222,7 @@ class RotaryEmbedding(Module):
                 f"{type(self).__name__}: d must be even, because features are rotated in pairs, "
                 f"got d={d}"
             )
+        check_range(type(self).__name__, above=0, below=math.inf, base=base)
         self.d, self.base = d, base
         self.theta = float(base) ** (-np.arange(0, d, 2) / d)
         # cos and sin up to the largest position so far
@@ -223,7 +239,7 @@ class RotaryEmbedding(Module):
             ValueError: x has a different number of features, or a position is negative
         """
         x = as_tensor(x)
-        if x.shape[-1] != self.d:
+        if x.ndim < 2 or x.shape[-1] != self.d:
             raise ValueError(
                 f"{type(self).__name__}: x must be [..., T, {self.d}], got shape {x.shape}"
             )
@@ -233,7 +249,8 @@ class RotaryEmbedding(Module):
 
     def _turns(self, x, positions):
         """Return cos and sin of the angles, as [T, d/2] or [B, 1, …, T, d/2]."""
-        t = np.arange(x.shape[-2]) if positions is None else np.asarray(positions)
+        T = x.shape[-2]
+        t = np.arange(T) if positions is None else _whole(type(self).__name__, positions, T)
         if t.size and t.min() < 0:
             raise ValueError(f"{type(self).__name__}: positions must be >= 0, got {t.min()}")
         if t.ndim == 2:

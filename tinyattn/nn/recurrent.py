@@ -9,6 +9,7 @@ import tinyattn.functional as F
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.functional import recurrent
 from tinyattn.nn.init import uniform_parameter
 from tinyattn.nn.module import Module
@@ -60,14 +61,15 @@ def _state(name, cell, state, shape, dtype):
         return tuple(Tensor(np.zeros(shape, dtype)) for _ in range(cell.states))
     if cell.states == 1 and isinstance(state, tuple):
         raise TypeError(
-            f"{name}: the state must be one array h, got a tuple of length {len(state)}. Only an "
-            "LSTM has a state (h, c)"
+            f"{name}: the state must be one array h, got a tuple of length {len(state)}. Pass h "
+            "alone, because only an LSTM has a state (h, c)"
         )
     parts = state if cell.states > 1 else (state,)
     if not isinstance(parts, tuple | list) or len(parts) != cell.states:
         raise TypeError(
-            f"{name}: the state of an LSTM must be a tuple (h, c), got {type(state).__name__}"
+            f"{name}: the state must be a tuple (h, c), got a {type(state).__name__}"
             + (f" of length {len(parts)}" if isinstance(parts, tuple | list) else "")
+            + ". Pass both arrays, or None for zeros"
         )
     parts = tuple(as_tensor(s) for s in parts)
     for s in parts:
@@ -237,12 +239,7 @@ class _Recurrent(Module):
                 f"each row; got batch_first={batch_first!r}. For PyTorch's default x [T, B, D], "
                 "swap the axes of x and of y with np.swapaxes(x, 0, 1)"
             )
-        if num_layers < 1:
-            raise ValueError(f"{name}: expected num_layers >= 1, got num_layers={num_layers}")
-        if not 0 <= dropout <= 1:
-            raise ValueError(
-                f"{name}: expected 0 <= dropout <= 1 (a probability), got dropout={dropout}"
-            )
+        check_range(name, 0, 1, dropout=dropout)
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.dropout, self.bidirectional, self.impl = bias, dropout, bidirectional, impl
         rng = generator(rng)

@@ -16,7 +16,7 @@ from tinyattn.nn.init import xavier_parameter
 from tinyattn.nn.layers import MLP, Linear
 from tinyattn.nn.module import Module
 from tinyattn.nn.norms import LayerNorm
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 
 
 def masked_sum(x, mask):
@@ -143,7 +143,7 @@ class MAB(Module):
     """
 
     def __init__(self, d, heads=1, rng=None):
-        check_sizes(self, d=d, heads=heads)
+        check_heads(self, d=d, heads=heads)
         rng = generator(rng)
         self.attention = CrossAttention(d, heads, rng=rng)
         self.rff = MLP([d, d, d], rng=rng)
@@ -179,7 +179,7 @@ class SAB(Module):
     """
 
     def __init__(self, d, heads=1, rng=None):
-        check_sizes(self, d=d, heads=heads)
+        check_heads(self, d=d, heads=heads)
         self.mab = MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
@@ -211,7 +211,8 @@ class ISAB(Module):
     """
 
     def __init__(self, d, heads=1, m=16, rng=None):
-        check_sizes(self, d=d, heads=heads, m=m)
+        check_heads(self, d=d, heads=heads)
+        check_sizes(self, m=m)
         rng = generator(rng)
         self.inducing = xavier_parameter((m, d), rng)
         self.gather, self.scatter = MAB(d, heads, rng), MAB(d, heads, rng)
@@ -246,7 +247,8 @@ class PMA(Module):
     """
 
     def __init__(self, d, heads=1, k=1, rng=None):
-        check_sizes(self, d=d, heads=heads, k=k)
+        check_heads(self, d=d, heads=heads)
+        check_sizes(self, k=k)
         rng = generator(rng)
         self.seeds = xavier_parameter((k, d), rng)
         self.rff = MLP([d, d, d], rng=rng)
@@ -285,7 +287,8 @@ class SetTransformer(Module):
     """
 
     def __init__(self, d_in, d_out, d=64, heads=4, m=16, k=1, rng=None):
-        check_sizes(self, d_in=d_in, d_out=d_out, d=d, heads=heads, m=m, k=k)
+        check_heads(self, d=d, heads=heads)
+        check_sizes(self, d_in=d_in, d_out=d_out, m=m, k=k)
         rng = generator(rng)
         self.project = Linear(d_in, d, rng=rng)
         self.encode1, self.encode2 = ISAB(d, heads, m, rng), ISAB(d, heads, m, rng)
@@ -328,7 +331,7 @@ class ClassAttention(Module):
     """
 
     def __init__(self, d, heads=1, rng=None):
-        check_sizes(self, d=d, heads=heads)
+        check_heads(self, d=d, heads=heads)
         rng = generator(rng)
         self.attention = CrossAttention(d, heads, rng=rng)
         self.feed_forward = MLP([d, 4 * d, d], rng=rng)

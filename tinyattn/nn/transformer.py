@@ -7,11 +7,13 @@ norm comes before each sublayer (Xiong et al. 2020) instead of after the residua
 paper.
 """
 
+import math
 from copy import deepcopy
 
 import tinyattn.functional as F
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.cache import CrossAttentionCache, KeyValueCache
 from tinyattn.nn.containers import ModuleList
@@ -19,7 +21,7 @@ from tinyattn.nn.init import xavier_uniform_
 from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.module import Module
 from tinyattn.nn.norms import LayerNorm
-from tinyattn.nn.validation import check_sizes
+from tinyattn.nn.validation import check_heads, check_sizes
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
@@ -45,7 +47,10 @@ class _Layer(Module):
         bias=True,
         rng=None,
     ):
-        check_sizes(self, d_model=d_model, nhead=nhead, dim_feedforward=dim_feedforward)
+        check_heads(self, d_model=d_model, nhead=nhead)
+        check_sizes(self, dim_feedforward=dim_feedforward)
+        check_range(type(self).__name__, 0, 1, dropout=dropout)
+        check_range(type(self).__name__, 0, below=math.inf, layer_norm_eps=layer_norm_eps)
         if not callable(activation) and activation not in ACTIVATIONS:
             raise ValueError(
                 f"{type(self).__name__}: activation must be a function or one of "
@@ -203,6 +208,15 @@ def _weights(attention, x, context, mask, causal):
     return attention(x, context, context, mask, causal, **options)[1].data
 
 
+def _check_layer(stack, name, layer):
+    if not isinstance(layer, Module):
+        kind = name.partition("_")[0].capitalize()
+        raise TypeError(
+            f"{type(stack).__name__}: {name} must be a layer, got {layer!r}. Write for example "
+            f"nn.Transformer{kind}Layer(d_model, nhead)"
+        )
+
+
 class TransformerEncoder(Module):
     """The encoder, several copies of a layer with an optional norm at the end.
 
@@ -215,6 +229,7 @@ class TransformerEncoder(Module):
 
     def __init__(self, encoder_layer, num_layers, norm=None):
         check_sizes(self, num_layers=num_layers)
+        _check_layer(self, "encoder_layer", encoder_layer)
         self.layers = _clones(encoder_layer, num_layers)
         self.norm = norm
 
@@ -276,6 +291,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         check_sizes(self, num_layers=num_layers)
+        _check_layer(self, "decoder_layer", decoder_layer)
         self.layers = _clones(decoder_layer, num_layers)
         self.norm = norm
 
@@ -377,10 +393,9 @@ class Transformer(Module):
         bias=True,
         rng=None,
     ):
+        check_heads(self, d_model=d_model, nhead=nhead)
         check_sizes(
             self,
-            d_model=d_model,
-            nhead=nhead,
             num_encoder_layers=num_encoder_layers,
             num_decoder_layers=num_decoder_layers,
             dim_feedforward=dim_feedforward,

@@ -3,25 +3,45 @@
 import numpy as np
 
 
-def check_sizes(layer, least=1, **sizes):
+def check_sizes(layer, least=1, optional=(), **sizes):
     """Check that each of `sizes` is a whole number of at least `least`, or a list of such numbers.
 
     Args:
-        layer   module to which the sizes belong. The error contains the name of its class
-        least   smallest number that is allowed
-        sizes   name=value. None is skipped, because a layer then uses its default
+        layer      module to which the sizes belong. The error contains the name of its class
+        least      smallest number that is allowed
+        optional   names of the sizes that may be None
+        sizes      name=value
 
     Raises:
         ValueError: a size is neither such a number nor a tuple, list or array of them
     """
     for what, value in sizes.items():
-        if value is None or _fits(value, least):
+        if (value is None and what in optional) or _fits(value, least):
             continue
         kind = type(value).__name__
         kind = f", a {kind}" if kind in ("str", "float", "bool", "dict", "Tensor") else ""
+        whole = f"a whole number of at least {least}"
+        if isinstance(value, tuple | list | np.ndarray):
+            whole = f"whole numbers of at least {least}"
+        raise ValueError(f"{type(layer).__name__}: {what} must be {whole}, got {value!r}{kind}")
+
+
+def check_heads(layer, **sizes):
+    """Check that the first of two `sizes`, a number of features, is a multiple of the second.
+
+    Args:
+        layer   module to which the sizes belong. The error contains the name of its class
+        sizes   the number of features and the number of heads, as name=value
+
+    Raises:
+        ValueError: a size is not a whole number of at least 1, or the heads do not divide it
+    """
+    check_sizes(layer, **sizes)
+    (features, d), (heads, h) = sizes.items()
+    if d % h:
         raise ValueError(
-            f"{type(layer).__name__}: {what} must be a whole number of at least {least}, got "
-            f"{value!r}{kind}"
+            f"{type(layer).__name__}: {features}={d} cannot be divided among {heads}={h} heads. "
+            f"Choose a multiple of {heads} as {features}"
         )
 
 

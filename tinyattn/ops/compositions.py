@@ -13,6 +13,7 @@ import numpy as np
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import nondifferentiable, to_array
 from tinyattn.engine.dispatch import implements
+from tinyattn.engine.ranges import is_number
 from tinyattn.ops import elementwise, linalg, reduce, shape
 from tinyattn.ops.elementwise import where
 from tinyattn.ops.index import scatter_add, take
@@ -143,6 +144,12 @@ def nanmin(a, axis=None, *, keepdims=False):
     return where(np.isnan(np.nanmin(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
+def _is_between(q, most):
+    """Return whether q is a single number from 0 to `most`."""
+    q = np.asarray(to_array(q))
+    return q.ndim == 0 and q.dtype.kind in "iuf" and bool(0 <= q <= most)
+
+
 @implements(np.quantile)
 def quantile(a, q, axis=None, *, keepdims=False):
     """Return the q-quantile along `axis`, which is larger than a fraction q of the n numbers.
@@ -152,7 +159,7 @@ def quantile(a, q, axis=None, *, keepdims=False):
 
     Raises ValueError unless q is one number in [0, 1].
     """
-    if np.ndim(q) or not 0 <= q <= 1:
+    if not _is_between(q, 1):
         raise ValueError(
             f"np.quantile of Tensors: q must be one number with 0 <= q <= 1, got q={q}. Call it "
             "once for each quantile"
@@ -175,7 +182,7 @@ def quantile(a, q, axis=None, *, keepdims=False):
 @implements(np.percentile)
 def percentile(a, q, axis=None, *, keepdims=False):
     """Return the `quantile` for q / 100, where q is one number in [0, 100]."""
-    if np.ndim(q) or not 0 <= q <= 100:
+    if not _is_between(q, 100):
         raise ValueError(
             f"np.percentile of Tensors: q must be one number with 0 <= q <= 100, got q={q}. Call "
             "it once for each percentile"
@@ -251,7 +258,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     all three. Raises ValueError for vectors of a different length.
     """
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
-    if np.shape(a)[axisa] != 3 or np.shape(b)[axisb] != 3:
+    if np.shape(a)[axisa:][:1] != (3,) or np.shape(b)[axisb:][:1] != (3,):
         raise ValueError(
             "cross: expected vectors with 3 elements, got arrays of shapes "
             f"{np.shape(a)} and {np.shape(b)} with the vectors along the axes {axisa} and {axisb}"
@@ -270,6 +277,9 @@ def bincount(x, weights=None, minlength=0):
     ids = to_array(x)
     if weights is None:
         return Tensor(np.bincount(ids, minlength=minlength))
+    ids = np.asarray(ids)
+    if ids.dtype.kind not in "iub" or (ids < 0).any():
+        raise ValueError("bincount: x must contain whole numbers >= 0")
     n = builtins.max(int(np.max(ids, initial=-1)) + 1, minlength)
     if np.shape(weights) != np.shape(ids):
         raise ValueError(
@@ -486,6 +496,10 @@ def sliding_window_view(x, window_shape, axis=None):
         raise ValueError(
             "sliding_window_view: window_shape must have a length for each axis "
             f"({len(axes)}), got {window_shape}"
+        )
+    if not all(is_number(n, whole=True) and n >= 0 for n in lengths):
+        raise ValueError(
+            f"sliding_window_view: window_shape must be whole numbers >= 0, got {window_shape!r}"
         )
     for length, i in zip(lengths, axes, strict=True):
         starts = np.arange(x.shape[i] - length + 1)

@@ -361,6 +361,11 @@ def where(condition, a=None, b=None):
     """
     if a is None and b is None:
         return np.where(to_array(condition))
+    if a is None or b is None:
+        raise TypeError(
+            "np.where: either both a and b must be given, or neither of them. Write "
+            "np.where(condition, a, b)"
+        )
     if isinstance(condition, Tensor) and condition.requires_grad:
         condition = to_array(condition) != 0
     return _where(condition, a, b)

@@ -13,6 +13,7 @@ import numpy as np
 from tinyattn.engine.autograd import Tensor, primitive
 from tinyattn.engine.convert import as_float, to_array
 from tinyattn.engine.dispatch import implements
+from tinyattn.engine.ranges import is_number
 
 BACK = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
@@ -191,9 +192,13 @@ class Spectrum:
                     f"np.{ufunc.__name__}: a spectrum must be the left operand. Put it first, as "
                     "in spectrum * filter or -spectrum + x"
                 )
+            what = f"np.{ufunc.__name__}"
+            if f is not None:  # the function has a rule, but not this method or option
+                method = f".{method}" if method != "__call__" else ""
+                what += f"{method}{f' with {next(iter(options))}=' if options else ''}"
             raise TypeError(
-                f"np.{ufunc.__name__} has no derivative rule for a spectrum. Compute with .real "
-                "and .imag, or without gradient with .numpy()"
+                f"{what} has no derivative rule for a spectrum. Compute with .real and .imag, or "
+                "without gradient with .numpy()"
             )
         return f(*inputs)
 
@@ -282,8 +287,10 @@ def _transform(operation, name, a, n, axis, norm):
 
 
 def _checked(name, n, norm):
+    if not is_number(n, whole=True):
+        raise TypeError(f"np.fft.{name}: n must be a whole number or None, got {n!r}")
     if n < 1:
-        raise ValueError(f"np.fft.{name}: expected n >= 1, got n={n}")
+        raise ValueError(f"np.fft.{name}: expected n >= 1, the length of the transform, got n={n}")
     if norm not in BACK:
         raise ValueError(
             f"np.fft.{name}: norm must be one of {', '.join(map(repr, BACK))}, got {norm!r}"

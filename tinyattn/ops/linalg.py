@@ -395,9 +395,14 @@ def norm(x, ord=None, axis=None, keepdims=False):
     matrices = len(axis) > 1 if isinstance(axis, tuple) else axis is None and x.ndim > 1
     if (isinstance(ord, str) and ord != "fro") or (matrices and ord not in (None, "fro")):
         raise NotImplementedError(
-            f"np.linalg.norm of Tensors: ord={ord!r} is not implemented for matrices. Pass a "
-            "single axis= for norms of vectors, or compute the norm of a matrix from its singular "
-            "values np.linalg.svd(x, compute_uv=False)"
+            f"np.linalg.norm of Tensors: ord={ord!r} is not implemented for "
+            f"{'matrices' if matrices else 'vectors'}. "
+            + (
+                "Pass a single axis= for norms of vectors, or compute the norm of a matrix from "
+                "its singular values np.linalg.svd(x, compute_uv=False)"
+                if matrices
+                else "Pass a number, np.inf or -np.inf"
+            )
         )
     if ord in (None, 2, "fro"):
         return _root(reduce_sum(x * x, axis, keepdims), 2)

@@ -265,7 +265,8 @@ def average(a, axis=None, weights=None):
     """
     if weights is None:
         return mean(a, axis)
-    if np.ndim(weights) == 1 and np.ndim(axis) == 0 and axis is not None:
+    along = np.ndim(weights) == 1 and np.ndim(axis) == 0 and axis is not None
+    if along and np.shape(weights) == np.shape(a)[axis:][:1]:
         weights = np.reshape(weights, [-1 if i == axis % a.ndim else 1 for i in range(a.ndim)])
         weights = np.broadcast_to(weights, a.shape)
     if np.shape(weights) != np.shape(a):

@@ -8,6 +8,7 @@ import numpy as np
 from tinyattn.engine.autograd import primitive
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.dispatch import implements
+from tinyattn.engine.ranges import is_number
 from tinyattn.ops.elementwise import where
 from tinyattn.ops.index import getitem, scatter_add
 from tinyattn.ops.reduce import axes_of
@@ -227,10 +228,12 @@ def array_split(x, indices_or_sections, axis=0):
     the indices at which x is cut.
     """
     length, n = x.shape[axis], indices_or_sections
-    if not np.isscalar(n):
+    if n is not None and not np.isscalar(n):
         cuts = list(n)  # pieces may be empty, and cuts may be beyond the end
-    elif n < 1:
-        raise ValueError(f"split: the number of pieces must be at least 1, got {n}")
+    elif not is_number(n, whole=True) or n < 1:
+        raise ValueError(
+            f"split: the number of pieces must be a whole number of at least 1, got {n!r}"
+        )
     else:
         size, longer = divmod(length, int(n))  # the first pieces are longer by 1
         cuts = [k * size + min(k, longer) for k in range(1, int(n))]
@@ -241,7 +244,7 @@ def array_split(x, indices_or_sections, axis=0):
 def split(x, indices_or_sections, axis=0):
     """Split x as `array_split` does. A number of pieces must divide the length of the axis."""
     n = indices_or_sections
-    if np.isscalar(n) and n > 0 and x.shape[axis] % n:
+    if is_number(n, whole=True) and n > 0 and x.shape[axis] % n:
         raise ValueError(
             f"split: axis {axis} has length {x.shape[axis]}, which is not a multiple of {n}. "
             "Choose a number of pieces that divides it, or use np.array_split"

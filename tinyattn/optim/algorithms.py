@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.ranges import check_range
 from tinyattn.kernels import fast
 from tinyattn.ops.backends import FLOATS, kernel_is_faster
 from tinyattn.optim.optimizer import Optimizer
@@ -41,6 +42,7 @@ class SGD(Optimizer):
     def __init__(
         self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False
     ):
+        check_range("SGD", momentum=momentum, dampening=dampening)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError(
                 "SGD: nesterov=True needs momentum > 0 and dampening = 0, got "

@@ -299,19 +299,11 @@ def list_parameters(name, params):
 
 def _check_options(name, group):
     for option in ("lr", "initial_lr", "momentum", "weight_decay", "eps"):
-        check_range(name, 0, below=math.inf, **{option: _there(name, group, option)})
-    check_range(name, 0, 1, alpha=_there(name, group, "alpha"))
-    check_range(name, dampening=_there(name, group, "dampening"))
+        check_range(name, 0, below=math.inf, **{option: group.get(option, 0)})
+    check_range(name, 0, 1, alpha=group.get("alpha", 0))
+    check_range(name, dampening=group.get("dampening", 0))
     for b in group.get("betas", ()):
         check_range(name, 0, below=1, betas=b)
-
-
-def _there(name, group, option):
-    """Return the option of a group, or 0 if it is missing. None raises TypeError."""
-    value = group.get(option, 0)
-    if value is None:
-        raise TypeError(f"{name}: {option} must be a number, got None")
-    return value
 
 
 def _option(old, value):

@@ -134,6 +134,7 @@ class WarmupCosineLR(Schedule):
     """
 
     def __init__(self, optimizer, warmup, T_max, eta_min=0.0):
+        check_range("WarmupCosineLR", 1, below=math.inf, T_max=T_max)
         check_range("WarmupCosineLR", 1, below=T_max, warmup=warmup)
         check_range("WarmupCosineLR", 0, below=math.inf, eta_min=eta_min)
         self.warmup, self.T_max, self.eta_min = warmup, T_max, eta_min

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyattn.engine.ranges import is_number
 from tinyattn.plot.picture import canvas, figure, real_array
 from tinyattn.plot.style import COLORS, INK, MARKERS, pyplot, style
 
@@ -89,10 +90,13 @@ def _check_frames(frames, classes, weights):
     frames = frames[None] if frames.ndim == 2 else frames
     F, N, d = frames.shape
     if d != 2 or F == 0:
+        advice = ". Choose two of the coordinates" if d > 2 else ""
         raise ValueError(
-            f"animate_points: frames must be [F, N, 2], got shape {frames.shape}. Choose two of "
-            "the axes"
+            "animate_points: frames must be [F, N, 2] with F >= 1, got shape "
+            f"{frames.shape}{advice}"
         )
+    if not np.isfinite(frames).any():
+        raise ValueError("animate_points: frames contain no finite number, so nothing can be drawn")
     classes = (
         np.zeros(N, int) if classes is None else real_array("animate_points: classes", classes, 1)
     )
@@ -181,10 +185,10 @@ def film(
     Returns:
         a `Film`
     """
-    if frames < 1:
-        raise ValueError(f"film: expected frames >= 1, got frames={frames}")
+    if not is_number(frames, whole=True) or frames < 1:
+        raise ValueError(f"film: expected frames >= 1, a whole number, got frames={frames!r}")
     if not str(path).endswith(".gif"):
-        raise ValueError(f"film: path must end in .gif, got {path}")
+        raise ValueError(f"film: path must end in .gif, got {path!r}")
     pyplot()  # this raises the error if matplotlib is missing
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

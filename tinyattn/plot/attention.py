@@ -3,6 +3,7 @@
 import numpy as np
 
 from tinyattn.engine.convert import to_array
+from tinyattn.engine.ranges import is_number
 from tinyattn.plot.heatmaps import heatmap
 from tinyattn.plot.picture import canvas, finish, real_array
 from tinyattn.plot.style import COLORS, GREY, INK, style
@@ -97,16 +98,19 @@ def attention_lines(
         a `Picture`
     """
     weights = real_array("attention_lines", weights, 2)
+    if not hasattr(tokens, "__len__"):
+        raise TypeError(f"attention_lines: tokens must be a list of texts, got {tokens!r}")
     keys = tokens if keys is None else keys
     if weights.shape != (len(tokens), len(keys)):
         raise ValueError(
             f"attention_lines: {len(tokens)} queries and {len(keys)} keys need weights of shape "
             f"({len(tokens)}, {len(keys)}), got {weights.shape}"
         )
-    if query is not None and not -len(tokens) <= query < len(tokens):
+    whole = query is None or is_number(query, whole=True)
+    if not whole or (query is not None and not -len(tokens) <= query < len(tokens)):
         raise IndexError(
             f"attention_lines: query must be an index of the {len(tokens)} queries, got "
-            f"query={query}"
+            f"query={query!r}"
         )
     shown = range(len(tokens)) if query is None else [query % len(tokens)]
     n = max(len(tokens), len(keys))

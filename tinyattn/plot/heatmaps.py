@@ -110,6 +110,11 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
     images = real_array("images", images, (3, 4))
     if len(images) == 0:
         raise ValueError("images: images must contain at least one image, got none")
+    if images.ndim == 4 and images.shape[3] not in (3, 4):
+        raise ValueError(
+            "images: colour images must be [N, H, W, 3] (or 4 with transparency), got shape "
+            f"{images.shape}. Pass gray ones as [N, H, W]"
+        )
     if titles is not None and len(titles) != len(images):
         raise ValueError(
             f"images: titles must have one entry for each of the {len(images)} images, got "
@@ -141,6 +146,8 @@ def _panels(values, titles):
     """Return a list of matrices and their titles (None if there are none)."""
     if isinstance(values, dict):
         titles, values = list(values), list(values.values())
+    if isinstance(values, list | tuple) and not values:
+        raise ValueError("heatmap: there is nothing to draw, because there are no matrices")
     if isinstance(values, list | tuple) and len(values) and np.ndim(values[0]) == 2:
         matrices = [real_array("heatmap", v, 2) for v in values]
     else:
@@ -173,7 +180,7 @@ def _masks(mask, matrices):
     if shapes != wanted or any([m.dtype != bool for m in masks]):
         raise ValueError(
             f"heatmap: mask must be bool (False: hatched) with shapes {wanted}, got "
-            f"{masks[0].dtype} with {shapes}"
+            f"{', '.join(sorted({str(m.dtype) for m in masks}))} with {shapes}"
         )
     return masks
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tinyattn.engine.ranges import check_interval, is_number
 from tinyattn.plot.picture import canvas, finish, real_array
 from tinyattn.plot.style import COLORS, GREY, INK, SIZE, style
 
@@ -57,8 +58,10 @@ def loss_curve(
 
 
 def _averaged(values, n):
-    if n < 1:
-        raise ValueError(f"loss_curve: expected smooth >= 1, got smooth={n}")
+    if len(values) == 0:
+        raise ValueError("loss_curve: a history is empty, so there is nothing to draw")
+    if not is_number(n, whole=True) or n < 1:
+        raise ValueError(f"loss_curve: expected a whole number smooth >= 1, got smooth={n!r}")
     if len(values) < n:
         raise ValueError(
             f"loss_curve: expected smooth <= {len(values)}, the number of values, got smooth={n}"
@@ -103,10 +106,10 @@ def curves(
         raise ValueError(f'curves: log must be "x", "y" or "xy", got {log!r}')
     named = ys if isinstance(ys, dict) else {None: ys}
     x = real_array("curves: x", x, 1)
-    if quantiles is not None and not 0 <= quantiles[0] <= quantiles[1] <= 1:
-        raise ValueError(
-            f"curves: expected quantiles (low, high) with 0 <= low <= high <= 1, got {quantiles}"
-        )
+    if quantiles is not None:
+        check_interval("curves", "quantiles", quantiles, 0, 1)
+    if not named:
+        raise ValueError("curves: ys is empty, so there is nothing to draw")
     with style():
         picture = canvas(ax, size)
         ax = picture.ax
@@ -227,12 +230,19 @@ def _means(values, errors):
             f"entry, got {type(values).__name__}"
             + (" without entries" if isinstance(values, dict) else "")
         )
-    arrays = [np.atleast_1d(real_array("bars", v, (0, 1))).astype(float) for v in values.values()]
+    arrays = [
+        np.atleast_1d(real_array(f"bars: {name!r}", v, (0, 1))).astype(float)
+        for name, v in values.items()
+    ]
     for name, a in zip(values, arrays, strict=True):
         if a.size == 0:
-            raise ValueError(f"bars: the list of repeats for {name!r} is empty")
+            raise ValueError(f"bars: the list of repeats for {name!r} is empty. Leave {name!r} out")
     mean = np.array([a.mean() for a in arrays])
     if errors is not None:
+        if not isinstance(errors, dict):
+            raise TypeError(
+                f"bars: errors must be a dictionary {{name: number}}, got {type(errors).__name__}"
+            )
         if set(errors) != set(values):
             raise ValueError(
                 f"bars: errors must have the names of values, {list(values)}, got {list(errors)}"

@@ -55,7 +55,11 @@ def graph(
             "computation graph of a Tensor, use plot.computation_graph"
         )
     N = graph.num_nodes
-    x = layout(graph, rng=rng) if positions is None else real_array("positions", positions, 2)
+    x = (
+        layout(graph, rng=rng)
+        if positions is None
+        else real_array("plot.graph: positions", positions, 2)
+    )
     if x.shape[0] != N or x.shape[1] not in (2, 3):
         raise ValueError(f"plot.graph: positions must be [{N}, 2] or [{N}, 3], got shape {x.shape}")
     c = np.zeros(N, int) if classes is None else np.asarray(classes)
@@ -84,7 +88,7 @@ def graph(
         (_arrows if arrows else _lines)(ax, x, graph, strength)
         dots = {"s": 60 if N <= 100 else 25, "edgecolor": "white", "linewidth": 0.6, "zorder": 2}
         if values is not None:
-            _shaded(picture, x, real_array("values", values, 1), value_label, dots)
+            _shaded(picture, x, real_array("plot.graph: values", values, 1), value_label, dots)
         else:
             _by_class(ax, x, c, names, dots)
         written = [_write(ax, at, text) for at, text in zip(x, labels or (), strict=False) if text]

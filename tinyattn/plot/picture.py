@@ -111,11 +111,13 @@ def real_array(name, values, ndim=None):
     """
     values = np.asarray(to_array(values))
     if values.dtype.kind not in "fiub":
-        raise TypeError(f"{name}: expected real numbers, got {values.dtype}")
+        single = values.dtype == object and values.ndim == 0
+        kind = type(values.item()).__name__ if single else values.dtype
+        raise TypeError(f"{name}: expected real numbers, got {kind}")
     allowed = ndim if isinstance(ndim, tuple) else (ndim,)
     if ndim is not None and values.ndim not in allowed:
-        wanted = " or ".join(map(str, allowed))
-        raise ValueError(f"{name}: expected an array with {wanted} axes, got shape {values.shape}")
+        wanted = " or ".join(map(str, allowed)) + (" axis" if allowed == (1,) else " axes")
+        raise ValueError(f"{name}: expected an array with {wanted}, got shape {values.shape}")
     return values
 
 

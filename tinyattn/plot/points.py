@@ -117,10 +117,11 @@ def _check_points(name, points, classes, names):
             f"{name}: classes must have one entry for each of the {len(points)} points, got "
             f"{len(classes)}"
         )
-    if not np.array_equal(classes, np.rint(classes)) or classes.min() < 0:
+    wrong = ~((classes == np.rint(classes)) & (classes >= 0))
+    if wrong.any():
         raise ValueError(
-            f"{name}: classes must be whole numbers >= 0, got numbers from {classes.min()} to "
-            f"{classes.max()}"
+            f"{name}: classes must be whole numbers >= 0, got {classes[wrong][0]} at "
+            f"{int(np.flatnonzero(wrong)[0])}"
         )
     if names is not None and len(names) <= classes.max():
         raise ValueError(

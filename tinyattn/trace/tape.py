@@ -87,7 +87,10 @@ class Tape:
 
 def _check_root(root):
     if not isinstance(root, Tensor):
-        raise TypeError(f"trace: expected a Tensor, got {type(root).__name__}")
+        raise TypeError(
+            f"trace: expected a Tensor, also from a function, got {type(root).__name__}. Return "
+            "the loss"
+        )
     if not root.requires_grad:
         raise RuntimeError(messages.NO_GRAPH.replace("backward", "trace", 1))
     if root.size != 1:

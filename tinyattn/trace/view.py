@@ -182,7 +182,8 @@ class Trace:
             return names.index(name), int(np.ravel_multi_index(index, shape))
         except ValueError:
             raise ValueError(
-                f"trace: {name} has shape {shape}, so it has no element {list(index)}"
+                f"trace: {name} has shape {shape}, so it has no element {list(index)}. Give one "
+                "index for each axis"
             ) from None
 
     def _need_gradient(self, number, what):
@@ -265,7 +266,7 @@ class Block:
     def __getattr__(self, name):
         if name.startswith("__") or self._trace is None:
             raise AttributeError(
-                f"trace: {name} exists only after the block has ended without an error"
+                f"trace: .{name} exists only after the block has ended without an error"
             )
         return getattr(self._trace, name)
 

@@ -1,7 +1,10 @@
 """Widgets about points and graphs: neighbours, over-smoothing, GravNet, object condensation."""
 
+import math
+
 import numpy as np
 
+from tinyattn.engine.ranges import check_range
 from tinyattn.widgets import still
 from tinyattn.widgets.widget import Widget, names_of, numbers
 
@@ -20,6 +23,7 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
     """
     points = _plane("neighbours", "points", points)
     sizes = np.ones(len(points)) if sizes is None else numbers("neighbours", "sizes", sizes, 1)
+    check_range("widgets.neighbours", 1, whole=True, k=k)
     if len(sizes) != len(points) or len(points) < 2:
         raise ValueError(
             "widgets.neighbours: expected at least two points and one size for each, got "
@@ -85,10 +89,10 @@ def gravnet(distances, sharpness=10.0):
         a `Widget`
     """
     distances = numbers("gravnet", "distances", distances, 1)
-    if (distances < 0).any() or not sharpness > 0:
+    check_range("widgets.gravnet", above=0, below=math.inf, sharpness=sharpness)
+    if (distances < 0).any():
         raise ValueError(
-            "widgets.gravnet: expected distances >= 0 and sharpness > 0, got distances down to "
-            f"{distances.min()} and sharpness={sharpness}"
+            f"widgets.gravnet: expected distances >= 0, got {distances.min():g} among them"
         )
     d = np.linspace(0, max(distances.max(), 0.1), 101)
     return Widget(

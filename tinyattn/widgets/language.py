@@ -1,7 +1,10 @@
 """Widgets about sequences: attention of a model, sampling, gradients through time, positions."""
 
+import math
+
 import numpy as np
 
+from tinyattn.engine.ranges import check_range
 from tinyattn.widgets import still
 from tinyattn.widgets.weights import softmax
 from tinyattn.widgets.widget import Widget, names_of, numbers
@@ -23,10 +26,22 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
     Returns:
         a `Widget`
     """
-    weights = np.stack([numbers("attention", f"weights[{i}]", w, 3) for i, w in enumerate(weights)])
+    if not hasattr(weights, "__len__") or not len(weights):
+        raise ValueError(
+            "widgets.attention: weights must be a list with an array [H, T, S] for each layer, got "
+            f"{weights!r}"
+        )
+    layers = [numbers("attention", f"weights[{i}]", w, 3) for i, w in enumerate(weights)]
+    if len({w.shape for w in layers}) > 1:
+        raise ValueError(
+            "widgets.attention: weights must have the same shape [H, T, S] in all layers, got "
+            f"{', '.join(str(w.shape) for w in layers)}"
+        )
+    weights = np.stack(layers)
     L, H, T, S = weights.shape
     queries = names_of("attention", "tokens", tokens, T)
     keys = names_of("attention", "keys", tokens if keys is None else keys, S)
+    check_range("widgets.attention", whole=True, layer=layer, head=head, query=query)
     if not (0 <= layer < L and 0 <= head < H and 0 <= query < T):
         raise ValueError(
             f"widgets.attention: layer, head and query must be indices of {L} layers, {H} heads "
@@ -153,6 +168,8 @@ def positions(d=32, length=64, base=10_000.0):
     Returns:
         a `Widget`
     """
+    check_range("widgets.positions", whole=True, d=d, length=length)
+    check_range("widgets.positions", above=0, below=math.inf, base=base)
     if d < 2 or d % 2 or length < 2:
         raise ValueError(
             f"widgets.positions: expected an even d >= 2 and length >= 2, got d={d}, "

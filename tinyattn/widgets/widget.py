@@ -80,11 +80,12 @@ def numbers(name, what, values, ndim):
     array = np.asarray(to_array(values))
     if array.dtype.kind not in "fiub" or array.ndim != ndim or array.size == 0:
         raise ValueError(
-            f"widgets.{name}: {what} must be real numbers with {ndim} axes and at least one "
-            f"element, got {array.dtype} of shape {array.shape}"
+            f"widgets.{name}: {what} must be real numbers with {ndim} "
+            f"{'axis' if ndim == 1 else 'axes'} and at least one element, got {array.dtype} of "
+            f"shape {array.shape}"
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"widgets.{name}: {what} must be finite, but it contains nan or infinity")
+        raise ValueError(f"widgets.{name}: {what} must be finite, got nan or infinity in it")
     return array.astype(np.float64)
 
 

@@ -357,7 +357,8 @@ class Environment:
         for node in ast.walk(tree) if self.by_hand else ():
             if _complex_literal(node):
                 raise Forbidden(
-                    "you use complex numbers, but the derivative must be derived by hand"
+                    "you use complex numbers, but the derivative must be derived by hand. Compute "
+                    "with real numbers"
                 )
             if isinstance(node, ast.Attribute) and node.attr in ENGINE:
                 raise Forbidden(f"you use .{node.attr}, which this task asks you to write yourself")
@@ -514,7 +515,10 @@ def formatter(value, name):
             if name == "format_map":
                 (named,), given = given, ()
             if any("." in field or "[" in field for field in _fields(str(text))):
-                raise Forbidden("you use fields with attributes in a text, which is not run")
+                raise Forbidden(
+                    "you use a field with an attribute or an index in a text, such as {x.shape}, "
+                    'which grading does not run. Write f"{x.shape}" instead'
+                )
             return str.format(str(text), *given, **dict(named))
 
         return fill
@@ -567,12 +571,15 @@ def plain_number(result):
     kind = getattr(getattr(result, "dtype", None), "kind", "")
     exact = isinstance(result, numbers.Number) and not isinstance(result, float | np.generic)
     if kind == "c" or (exact and isinstance(result, complex)):
-        raise Forbidden("you use complex numbers, but the derivative must be derived by hand")
+        raise Forbidden(
+            "you use complex numbers, but the derivative must be derived by hand. Compute with "
+            "real numbers"
+        )
     large = exact and (not isinstance(result, int) or result.bit_length() > 64)
     if kind == "O" or large or getattr(result, "dtype", None) == WIDEST != np.float64:
         raise Forbidden(
             "you use numbers with more digits than a float has, but the derivative must be derived "
-            "by hand"
+            "by hand. Compute with floats"
         )
     return result
 
@@ -592,7 +599,10 @@ def own(value, attribute):
     part_of_engine = module[:2] == ["tinyattn", "engine"] and attribute not in SETTABLE
     library = isinstance(value, type) or kind is types.FunctionType
     if part_of_engine or (library and module[0] in ("environment", "numpy", "tinyattn")):
-        raise Forbidden(f"you set .{attribute} of something that belongs to the library")
+        raise Forbidden(
+            f"you set .{attribute} of something that belongs to the library. Set only attributes "
+            "of your own objects"
+        )
     return value
 
 
@@ -601,7 +611,9 @@ def build_class(body, name, *bases, **options):
     from tinyattn import Tensor
 
     if any(isinstance(base, type) and issubclass(base, Tensor) for base in bases):
-        raise Forbidden("you make a class from Tensor, whose gradients the checks rely on")
+        raise Forbidden(
+            "you make a class from Tensor, whose gradients the checks rely on. Use Tensor itself"
+        )
     return builtins.__build_class__(body, name, *bases, **options)
 
 

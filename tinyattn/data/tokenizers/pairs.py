@@ -10,6 +10,7 @@ import numpy as np
 
 from tinyattn.data.tokenizers.simple import check_text, checked
 from tinyattn.data.tokenizers.words import split_digits, split_gpt2
+from tinyattn.engine.ranges import check_range
 
 
 class BytePairs:
@@ -62,9 +63,11 @@ class BytePairs:
         Raises:
             ValueError: vocab_size is too small for the bytes and the special tokens
         """
+        check_text("BytePairs.train", text, advice='Join several texts with "".join(texts)')
+        check_range("BytePairs.train", whole=True, vocab_size=vocab_size)
         if vocab_size < 256 + len(special):
             raise ValueError(
-                f"BytePairs: expected vocab_size >= {256 + len(special)} (256 bytes and "
+                f"BytePairs.train: expected vocab_size >= {256 + len(special)} (256 bytes and "
                 f"{len(special)} special tokens), got vocab_size={vocab_size}"
             )
         tokens, merges = [bytes([b]) for b in range(256)], []

@@ -4,6 +4,11 @@ import numpy as np
 
 from tinyattn.engine.convert import to_array
 
+EACH = (
+    "For several texts, write [tokenizer.encode(text) for text in texts], and pass this list to "
+    "tokenizers.padded"
+)
+
 
 class Characters:
     """A tokenizer with one token for each different character of a text.
@@ -20,6 +25,7 @@ class Characters:
     """
 
     def __init__(self, text):
+        check_text("Characters", text, advice='Join several texts with "".join(texts)')
         self.tokens = sorted(set(text))
         self.ids = {c: i for i, c in enumerate(self.tokens)}
 
@@ -86,13 +92,10 @@ def padded(sequences, pad=0):
     return ids, keep
 
 
-def check_text(name, text):
-    """Raise TypeError unless `text` is a single string."""
+def check_text(name, text, advice=EACH):
+    """Raise TypeError with `advice` unless `text` is a single string."""
     if not isinstance(text, str):
-        raise TypeError(
-            f"{name}: expected one text, got {type(text).__name__}. For several texts, write "
-            f"[tokenizer.encode(text) for text in texts], and pass this list to tokenizers.padded"
-        )
+        raise TypeError(f"{name}: expected one text, got {type(text).__name__}. {advice}")
 
 
 def checked(ids, n):
@@ -104,7 +107,6 @@ def checked(ids, n):
             "several texts, decode one row at a time"
         )
     if ids.size and not 0 <= ids.min() <= ids.max() < n:
-        raise ValueError(
-            f"decode: expected token ids from 0 to {n - 1}, got {ids.min()} to {ids.max()}"
-        )
+        expected = f"expected token ids from 0 to {n - 1}" if n else "there are no tokens"
+        raise ValueError(f"decode: {expected}, got {ids.min()} to {ids.max()}")
     return [int(i) for i in ids]

@@ -53,7 +53,7 @@ class WordPiece:
         missing = [t for t in ("[PAD]", "[UNK]", "[CLS]", "[SEP]") if t not in self.ids]
         if missing:
             raise ValueError(
-                f"WordPiece: {source} has no {', '.join(missing)}. Add one line for each"
+                f"WordPiece: {source} has no {', '.join(missing)}. Add one entry for each"
             )
         special = [t for t in self.tokens if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK)\]", t)]
         self.special = {t: self.ids[t] for t in special}

@@ -386,10 +386,10 @@ def fact_fork_join():
     expect(done, np.ones(40))
     expect(y, 3 * x[:, 1] + 3)
     if team[FAILED]:
-        raise ValueError("the status of a chunk without an error is that of an error")
+        raise ValueError("a chunk that ran without an error is marked as failed")
     run(done, y, x, -1.0, (1, 2.5), Pair(0.5, True), team, 0, 40)
     if not team[FAILED]:
-        raise ValueError("an error in a chunk is not noticed")
+        raise ValueError("a chunk with an error is not marked as failed")
     try:
         with_constant(team, 1)
     except Exception as error:
