@@ -95,6 +95,7 @@ def some_graph(N=6, E=14, seed=0):
     [
         (([0], [5], 3), r"nodes from 0 to 2, but dst\[0\] is 5"),
         (([0, -1], [0, 0], 3), r"nodes from 0 to 2, but src\[1\] is -1"),
+        (([0], [0], 0), r"src must be empty, because there are no nodes, but src\[0\] is 0"),
         (([0, 1], [0], 3), "src has 2 senders, but dst has 1 receivers"),
         (([[0]], [[0]], 3), r"src must be a list of node indices, got shape \(1, 1\)"),
         (([], [], -1), "num_nodes must be a whole number >= 0, got -1"),
@@ -314,6 +315,8 @@ def test_edge_conv_refuses_a_table_that_names_no_points(layer):
         match="edge_conv: the index must hold whole numbers .*, got float64. Write index",
     ):
         edge_conv(layer, x, np.array([[0.0], [1.7], [2.0]]))
+    with pytest.raises(ValueError, match="got object. Pass what knn returns"):
+        edge_conv(layer, x, None)
     with pytest.raises(
         ValueError, match="edge_conv: index must hold rows from 0 to 2, but .* is -1"
     ):

@@ -59,9 +59,9 @@ def check_table(name, index, n):
     """
     index = np.asarray(to_array(index))
     if index.dtype.kind not in "iu":
+        advice = "Write index.astype(int)" if index.dtype.kind in "fb" else "Pass what knn returns"
         raise ValueError(
-            f"{name}: the index must hold whole numbers (rows), got {index.dtype}. Write "
-            "index.astype(int) if that is what you want"
+            f"{name}: the index must hold whole numbers (rows), got {index.dtype}. {advice}"
         )
     index = np.array(index, np.int64, order="C")  # a copy is not affected by later changes
     if index.ndim != 2 or index.shape[1] < 1:
@@ -82,9 +82,9 @@ def check_indices(owner, name, of, indices, n):
     """
     if indices.size and not 0 <= indices.min() <= indices.max() < n:
         position = np.argwhere((indices < 0) | (indices >= n))[0].tolist()
+        allowed = f"hold {of} from 0 to {n - 1}" if n else f"be empty, because there are no {of}"
         raise ValueError(
-            f"{owner}: {name} must hold {of} from 0 to {n - 1}, but {name}{position} is "
-            f"{indices[tuple(position)]}"
+            f"{owner}: {name} must {allowed}, but {name}{position} is {indices[tuple(position)]}"
         )
 
 
