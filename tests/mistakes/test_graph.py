@@ -100,8 +100,14 @@ def some_graph(N=6, E=14, seed=0):
         (([[0]], [[0]], 3), r"src must be a list of node indices, got shape \(1, 1\)"),
         (([], [], -1), "num_nodes must be a whole number >= 0, got -1"),
         (([], [], True), "num_nodes must be a whole number >= 0, got True"),
-        (([0], [1], 2, np.ones((3, 1))), r"x must have 2 rows, got shape \(3, 1\)"),
-        (([0], [1], 2, None, np.ones((2, 1))), r"edge_attr must have 1 rows, got shape \(2, 1\)"),
+        (
+            ([0], [1], 2, np.ones((3, 1))),
+            "x must have one row for each node, so 2, got",
+        ),
+        (
+            ([0], [1], 2, None, np.ones((2, 1))),
+            "one row for each edge, so 1, got shape",
+        ),
         (([0], [1], 2, None, None, None, [0, 1]), "edge 0 runs from node 0 of graph 0 to node 1"),
         (
             ([], [], 2, None, None, None, [0]),
@@ -377,8 +383,14 @@ def test_graphs_that_make_no_batch():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"u": np.ones((1, 3)), "batch": [0, 1]}, r"u must have 2 rows, got shape \(1, 3\)"),
-        ({"u": np.ones((3, 1)), "batch": [0, 1], "num_graphs": 4}, "u must have 4 rows"),
+        (
+            {"u": np.ones((1, 3)), "batch": [0, 1]},
+            "u must have one row for each graph, so 2",
+        ),
+        (
+            {"u": np.ones((3, 1)), "batch": [0, 1], "num_graphs": 4},
+            "u must have one row for each graph, so 4",
+        ),
         ({"batch": [0, 2], "num_graphs": 2}, "got num_graphs="),
         ({"num_graphs": 2}, "got num_graphs="),
         ({"batch": [0, 0], "num_graphs": 1.5}, "got num_graphs="),

@@ -38,7 +38,10 @@ def no_window():
         ),
         (lambda: plot.loss_curve([1, 2], smooth=0), "smooth >= 1, got smooth=0"),
         (lambda: plot.curves([1, 2], {"a": [1, 2, 3]}), r"x has 2 values, but ys\['a'\] has 3"),
-        (lambda: plot.curves([1, 2], [1, 2], log=True), 'log must be "x", "y" or "xy", got True'),
+        (
+            lambda: plot.curves([1, 2], [1, 2], log=True),
+            '"xy", or "" for none, got True',
+        ),
         (lambda: plot.curves(["a"], [1]), "expected real numbers, got <U1"),
         (lambda: plot.bars({}), "at least one entry"),
         (lambda: plot.bars({"a": []}), "repeats for 'a' is empty"),

@@ -105,7 +105,11 @@ MISTAKES = [
     ("graph.Graph([0, 1], [1, 5], 3)", ValueError, r"dst\[1\] is 5", "0 to 2"),
     ("graph.Graph([0, 1], [1], 3)", ValueError, "2 senders", "1 receivers"),
     ("graph.Graph([0.5], [1.0], 3)", TypeError, "integers|whole"),
-    ("graph.Graph([0], [1], 2, x=np.ones((3, 1)))", ValueError, "x must have 2 rows"),
+    (
+        "graph.Graph([0], [1], 2, x=np.ones((3, 1)))",
+        ValueError,
+        "one row for each node, so 2",
+    ),
     ("graph.GCNConv(3, 4)(x, g)", ValueError, r"\[3, 3\]", r"\[2, 3\]"),
     ("graph.GCNConv(3, 4)(x, np.array([[0, 1], [1, 0]]))", TypeError, "Graph", "edge_index"),
     (

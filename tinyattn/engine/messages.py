@@ -178,8 +178,8 @@ def warn_no_gradient_kept(name):
 def no_first_gradient(shape):
     """Return the message for `backward` of a result that is not a single number."""
     return (
-        f"backward: only a single number needs no gradient=, but this tensor has shape {shape}. "
-        f"Reduce it (sum, mean), or pass gradient= of that shape"
+        f"backward: this tensor has shape {shape}, but without gradient= it must be a single "
+        f"number. Reduce it (sum, mean), or pass gradient= of that shape"
     )
 
 

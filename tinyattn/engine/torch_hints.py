@@ -594,7 +594,10 @@ def kind_of(x):
 
 
 def unknown_option(name, option, f):
-    """Return the message for an argument `option` that the class `name` does not take."""
+    """Return the message for an argument `option` that the class `name` does not take.
+
+    f is its constructor, whose arguments are suggested instead.
+    """
     return f"{name} takes no {option}={_instead(option, f)}"
 
 

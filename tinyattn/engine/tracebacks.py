@@ -131,7 +131,7 @@ def install():
 
 
 def warn_caller(text):
-    """Warn with the line of the user's code that called the library, not with the library's own."""
+    """Warn with the message `text`, and report the user's line that called the library."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(LIBRARY):
         frame, level = frame.f_back, level + 1

@@ -155,11 +155,11 @@ def gradients(y: Tensor, xs, create_graph: bool = False):
         create_graph   True: the gradients are Tensors that can be differentiated again
 
     Returns:
-        the gradient, an array in the shape of the tensor, or a list of gradients for several xs. If
-        y does not depend on a tensor, its gradient is zero
+        the gradient, an array in the shape of the tensor. If xs is a list or tuple, a list of
+        gradients. If y does not depend on a tensor, its gradient is zero
 
     Raises:
-        TypeError: one of the xs is not a tensor that requires a gradient
+        TypeError: y is not a Tensor, or one of the xs is not a tensor that requires a gradient
         RuntimeError: y does not depend on anything that requires a gradient, or its graph was freed
         ValueError: y has more than one element
     """

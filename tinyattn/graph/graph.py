@@ -76,11 +76,14 @@ class Graph:
             if isinstance(getattr(self, name), list | tuple):
                 object.__setattr__(self, name, np.asarray(getattr(self, name)))
         object.__setattr__(self, "num_graphs", self._checked_num_graphs())
-        for name, n in (("x", N), ("edge_attr", len(src)), ("u", self.num_graphs)):
+        rows = ("x", N, "node"), ("edge_attr", len(src), "edge"), ("u", self.num_graphs, "graph")
+        for name, n, of in rows:
             value = getattr(self, name)
             if value is not None and not (np.ndim(value) and len(value) == n):
                 shape = np.shape(to_array(value))
-                raise ValueError(f"Graph: {name} must have {n} rows, got shape {shape}")
+                raise ValueError(
+                    f"Graph: {name} must have one row for each {of}, so {n}, got shape {shape}"
+                )
 
     def _checked_num_graphs(self):
         """Return the number of graphs, including graphs without nodes at the end."""

@@ -18,8 +18,8 @@ class _InBlocks(Module):
     def __init__(self, blocks):
         if not isinstance(blocks, QuantizedMatrix):
             raise TypeError(
-                f"{type(self).__name__}: expected a QuantizedMatrix, such as gguf.mapped returns, "
-                f"got {type(blocks).__name__}"
+                f"{type(self).__name__}: expected a QuantizedMatrix, such as a matrix in "
+                f"gguf.mapped(path).tensors, got {type(blocks).__name__}"
             )
         self.kind, self.weight = blocks.kind, Buffer(0)
         self.weight.data = blocks.raw  # the bytes of a file need not be copied

@@ -242,7 +242,7 @@ class MaskedWords(nn.Module):
 
 
 class Classifier(nn.Module):
-    """A head that classifies a whole text from the vector of its first token, [B, num_classes].
+    """A head that classifies a text from the vector of its first token: logits [B, num_classes].
 
     Args:
         bert          the body, a `BERT`

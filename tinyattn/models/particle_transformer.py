@@ -162,10 +162,12 @@ class PairEmbed(nn.Module):
 
 
 class BiasedAttention(nn.Module):
-    """Attention with H heads, softmax(Q Kᵀ/√d + U) V, with Q from q, and K and V from x.
+    """Attention with H heads, softmax(Q Kᵀ/√(d/H) + U) V for each head, with a bias U.
+
+    Q comes from the vectors q that attend, and K and V from the vectors x that are attended to.
 
     Args:
-        d           number of features. In the formula, it is the number of features of a head
+        d           number of features, d/H for each head
         num_heads   number H of heads, which divides d
         dropout     probability with which a weight becomes 0 in training
         rng         seed or numpy.random.Generator for the initial values and dropout

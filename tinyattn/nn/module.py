@@ -222,17 +222,20 @@ class Module(torch_hints.ModuleTorchNames):
             )
         own = dict(self._named_tensors(SAVED_KINDS))
         arrays = {n: _array(v) for n, v in state.items()}
-        problems = [f"missing: {n} {t.shape}" for n, t in own.items() if n not in arrays]
-        problems += [f"unexpected: {n} {a.shape}" for n, a in arrays.items() if n not in own]
+        missing = [f"missing: {n} {t.shape}" for n, t in own.items() if n not in arrays]
+        problems = [f"unexpected: {n} {a.shape}" for n, a in arrays.items() if n not in own]
         problems += [
-            f"shape: {n} is {own[n].shape} here, {a.shape} in the file"
+            f"shape: {n} is {own[n].shape} here, {a.shape} in the state dict"
             for n, a in arrays.items()
             if n in own and own[n].shape != a.shape
         ]
-        if problems:
+        if missing or problems:
+            advice = (
+                [] if problems else ["To load a part of a model, pass model.state_dict() | part"]
+            )
             raise StateError(
                 f"load_state_dict of {type(self).__name__}, nothing was changed:\n  "
-                + "\n  ".join(problems)
+                + "\n  ".join(missing + problems + advice)
             )
         cast = {
             n: a.astype(own[n].dtype, copy=not (assign and _can_be_owned(a)))

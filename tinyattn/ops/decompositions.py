@@ -149,8 +149,8 @@ def _over_values(outside, row):
     zero = values <= 4 * np.finfo(values.dtype).eps * values.max(axis=-1, keepdims=True, initial=0)
     if (zero & (to_array(outside) != 0)).any():
         raise np.linalg.LinAlgError(
-            "svd: a singular value is 0, so its vectors are not determined and have no gradient "
-            "(the others have one). Use only the values"
+            "svd: a singular value is 0, so its vectors are not determined and have no gradient. "
+            "Leave them out of the loss (the other vectors have a gradient), or use only the values"
         )
     return outside / np.where(zero, 1, row)
 

@@ -25,7 +25,10 @@ def segment_sum(values, ids, n):
 
 
 def segment_mean(values, ids, n):
-    """Return the mean of each segment, the `segment_sum` divided by the number of its rows."""
+    """Return the mean of each segment, its `segment_sum` divided by the number of its rows.
+
+    The arguments are those of `segment_sum`. An empty segment gives 0.
+    """
     total = segment_sum(values, ids, n)
     return total / _per_segment(np.maximum(np.bincount(ids, minlength=n), 1), total)
 

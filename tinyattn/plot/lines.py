@@ -103,7 +103,7 @@ def curves(
         a `Picture`
     """
     if log not in ("", "x", "y", "xy"):
-        raise ValueError(f'curves: log must be "x", "y" or "xy", got {log!r}')
+        raise ValueError(f'curves: log must be "x", "y", "xy", or "" for none, got {log!r}')
     named = ys if isinstance(ys, dict) else {None: ys}
     x = real_array("curves: x", x, 1)
     if quantiles is not None:

@@ -121,7 +121,7 @@ def _check_points(name, points, classes, names):
     if wrong.any():
         raise ValueError(
             f"{name}: classes must be whole numbers >= 0, got {classes[wrong][0]} at "
-            f"{int(np.flatnonzero(wrong)[0])}"
+            f"index {int(np.flatnonzero(wrong)[0])}"
         )
     if names is not None and len(names) <= classes.max():
         raise ValueError(

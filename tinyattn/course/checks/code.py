@@ -39,7 +39,7 @@ class Statement:
 
     @property
     def loops(self):
-        """Return True for a statement that may take long, such as a training."""
+        """Return True for a statement that may take long, such as a training loop."""
         return isinstance(self.node, ast.For | ast.While | ast.With | ast.If | ast.Try | ast.Expr)
 
 
@@ -269,10 +269,13 @@ def missing(code, needed, there):
 class HandedOut:
     """The notebook that students receive.
 
+    Args:
+        cells   cells of the notebook, each with its source as a single string
+
     Attributes:
         asked   {task: names that the student must define}
-        given   trees of the cells that are not tasks
-        trees   result of `given_in` for these cells
+        given   syntax trees of the code cells that are not tasks
+        trees   the set of texts that `given_in` returns for these cells
     """
 
     def __init__(self, cells):

@@ -69,7 +69,10 @@ class HomeworkChecker:
 
 
 def handed_out(number):
-    """Return the notebook that students get, which is empty if it has not been built."""
+    """Return the `HandedOut` notebook of homework `number`, "hw04", as students get it.
+
+    The notebook is empty if it has not been built.
+    """
     try:
         path = find(find_root(), number).notebook
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -106,7 +109,7 @@ def report(task, outcomes, reason=None):
     Args:
         task       number of the task
         outcomes   an `Outcome` for each part
-        reason     why grading gives no points. If None, it gives them
+        reason     why grading gives no points even for right answers, or None
     """
     if all(outcome.right for outcome in outcomes):
         return f"Task {task} is right" + (f", but {reason}: 0 points." if reason else ".")

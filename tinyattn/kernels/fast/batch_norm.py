@@ -54,7 +54,7 @@ def normalise(y, x, mean, factor, shift, C, team, start, stop):
 
 @jit
 def gradient_sums(straight, along, g, x, mean, C, N, team, start, stop):
-    """Compute Σ g and Σ g (x - mean) for some parts of the items, both [parts, C]."""
+    """Add Σ g to `straight` and Σ g (x - mean) to `along`, both [parts, C], for some parts."""
     if fork_join(team, start, stop):
         return
     W, parts = width(x), straight.size // C

@@ -255,10 +255,11 @@ def linear(y, x, weight, bias, B, team):
 
 @helper
 def linear_maps(y, x, maps, sizes, B, team):
-    """Compute y = x Wᵀ + b for several W of the same x, one after the other: y_p [B, sizes[p]].
+    """Compute y_p = x W_pᵀ + b_p [B, sizes[p]] for several W_p and the same x.
 
+    y contains the y_p one after the other.
     A row of `maps` contains the address of W, its kind, and the address of b, or 0 without one. The
-    kind is FLOAT32, or the kind of blocks in `fast.blocks`.
+    kind is FLOAT32, or Q4_1 or Q8_0 of `fast.quantized`.
     """
     noinline()
     C = x.size // B
@@ -286,7 +287,10 @@ def linear_maps(y, x, maps, sizes, B, team):
 
 @helper
 def rows_of_maps(y, x, sum_x, pairs, maps, sizes, B, tiles, items, team, start, stop):
-    """Divide the tiles of all matrices, ROWS rows each, among this many items."""
+    """Compute the y_p for items start … stop - 1 of `items`, among which all tiles are divided.
+
+    A tile has ROWS rows of a matrix.
+    """
     noinline()
     if fork_join(team, start, stop):
         return

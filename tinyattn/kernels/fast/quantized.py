@@ -68,7 +68,7 @@ def block_product(y, x, raw, kind, M, N, C, team):
 
 @helper
 def block_rows(y, x, sum_x, pairs, raw, kind, M, N, C, items, team, start, stop):
-    """Divide the rows of the matrix among this many items."""
+    """Compute y = x Wᵀ for the rows of W that belong to items start … stop - 1 of `items`."""
     noinline()
     if fork_join(team, start, stop):
         return
