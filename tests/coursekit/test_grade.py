@@ -201,7 +201,7 @@ def test_the_doors_of_a_box_are_closed(each_sandbox, workers, code):
     worker = workers.setdefault(each_sandbox, Worker(each_sandbox))
     number = worker.started()
     student = RemoteStudent(worker, Cells("import numpy as np", f"def f():\n    {code}", HONEST))
-    with pytest.raises(Diagnosis, match=r"it stops with|^you use|there is no `f`"):
+    with pytest.raises(Diagnosis, match=r"it stops with|^you (use|call)|there is no `f`"):
         student.ask(ask_for, "f")
     assert student.ask(ask_for, "honest") == 3
     assert worker.started() == number  # the process is still the same

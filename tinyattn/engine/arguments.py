@@ -5,15 +5,7 @@ from inspect import Parameter, signature
 import numpy as np
 
 from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
-
-INSTEAD = {
-    "out": "The result is a new Tensor: y = {name}(...)",
-    "where": "Replace the other elements first, with np.where(mask, x, value)",
-    "dtype": "Convert before or after, with x.astype(dtype)",
-    "order": "The elements of a Tensor are in reading order; x.T has the axes in reverse order",
-    "casting": "Convert before, with x.astype(dtype)",
-    "descending": "Write -np.sort(-x), or np.argsort(-x) for the indices",
-}
+from tinyattn.engine.messages import INSTEAD
 
 
 def run(function, args, options):

@@ -27,6 +27,15 @@ UPDATE_RECORDED = (
     "p += ... or p -= ... would make a new tensor and leave p, which needs a gradient, unchanged. "
     "Update parameters inside no_grad(); anywhere else, write y = p + ..."
 )
+# what to write instead of an option of NumPy's functions
+INSTEAD = {
+    "out": "The result is a new Tensor: y = {name}(...)",
+    "where": "Replace the other elements first, with np.where(mask, x, value)",
+    "dtype": "Convert before or after, with x.astype(dtype)",
+    "order": "The elements of a Tensor are in reading order; x.T has the axes in reverse order",
+    "casting": "Convert before, with x.astype(dtype)",
+    "descending": "Write -np.sort(-x), or np.argsort(-x) for the indices",
+}
 NO_GRAPH = (
     "backward: this tensor does not depend on anything that requires a gradient. Did you forget "
     "requires_grad=True, or compute it under no_grad() or from plain arrays (.numpy(), .detach())?"
@@ -146,11 +155,7 @@ def no_ufunc_option(ufunc, method, options):
         other = OF_FUNCTIONS.get(name, "it with functions that have a rule, or pass x.numpy()")
         return TypeError(f"np.{name} has no derivative rule for Tensors. Write {other}")
     option = next(iter(options))
-    advice = {
-        "out": f"The result is a new Tensor: y = np.{ufunc.__name__}(...)",
-        "where": "Leaving out elements would lose the gradient, so use np.where",
-        "dtype": "Write .astype(dtype) after it",
-    }.get(option, "Leave it out")
+    advice = INSTEAD.get(option, "Leave it out").format(name=f"np.{ufunc.__name__}")
     return TypeError(f"np.{ufunc.__name__} on Tensors takes no {option}=. {advice}")
 
 
@@ -189,11 +194,7 @@ def check_first_gradient(gradient, root):
         raise TypeError(f"backward: expected a real gradient, got {gradient.dtype}")
     if gradient.shape != root.shape:
         shapes = gradient.shape, root.shape
-        raise ValueError(
-            "backward: gradient has shape {}, but must have {}, the shape of the tensor".format(
-                *shapes
-            )
-        )
+        raise ValueError("backward: gradient has shape {}, but the tensor has {}".format(*shapes))
 
 
 def check_joint_vjp(op, inputs, needed, gradients):

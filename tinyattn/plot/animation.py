@@ -95,7 +95,7 @@ def _check_frames(frames, classes, weights):
             "animate_points: frames must be [F, N, 2] with F >= 1, got shape "
             f"{frames.shape}{advice}"
         )
-    if not np.isfinite(frames).any():
+    if N and not np.isfinite(frames).any():
         raise ValueError("animate_points: frames contain no finite number, so nothing can be drawn")
     classes = (
         np.zeros(N, int) if classes is None else real_array("animate_points: classes", classes, 1)
