@@ -71,7 +71,7 @@ def test_values_out_of_range_are_named(call, message):
         (lambda: graph.propagate(G.x, G, 3), "message must be a function"),
         (lambda: ta.gradients(3.0, X), "y must be a Tensor, got float. Did you use .item"),
         (lambda: np.where(X > 0, X), "either both a and b must be given"),
-        (lambda: np.exp(X, dtype=np.float32), r"dtype=\. Write \.astype\(dtype\) after it"),
+        (lambda: np.exp(X, dtype=np.float32), r"dtype=\. Convert before or after"),
         (lambda: np.add.reduce(Z), "np.add.reduce has no derivative rule for a spectrum"),
         (lambda: np.multiply(Z, 2, where=True), "np.multiply with where= has no derivative"),
         (lambda: metrics.roc_auc(["a", "b"], [0, 1]), "^roc_auc: scores must be real numbers"),

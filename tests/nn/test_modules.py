@@ -299,7 +299,9 @@ def test_a_linear_function_of_nothing_is_its_bias():
 def test_the_message_of_a_failed_load_has_lines():
     with pytest.raises(KeyError) as error:
         nn.Linear(2, 1).load_state_dict({})
-    assert str(error.value).splitlines()[1:] == ["  missing: weight (1, 2)", "  missing: bias (1,)"]
+    _, *listed, advice = str(error.value).splitlines()
+    assert listed == ["  missing: weight (1, 2)", "  missing: bias (1,)"]
+    assert advice.endswith("pass model.state_dict() | part")
 
 
 def test_the_rows_of_a_summary_add_up_with_frozen_layers():
