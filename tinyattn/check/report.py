@@ -37,7 +37,7 @@ class Report:
 
 
 def at(name, index):
-    """Return an element as it is written in code: x[0, 2], or x for a single number."""
+    """Return how code names an element: `name`[0, 2], or only `name` if `index` is empty."""
     return f"{name}[{', '.join(str(int(i)) for i in index)}]" if len(index) else name
 
 

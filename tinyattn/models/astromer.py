@@ -221,7 +221,7 @@ class MaskedMagnitudes(nn.Module):
 
 
 class StarClassifier(nn.Module):
-    """A head that classifies a light curve from the mean vector of its observations.
+    """A classifier of light curves: an `Astromer`, and a head on the mean vector of a curve.
 
     Args:
         astromer      the body, an `Astromer`

@@ -86,7 +86,7 @@ class DGCNN(_OnFeatures):
         classes       number of classes
         k             number of neighbours, including the point itself
         widths        number of features after each EdgeConv layer
-        embedding     number of features of the whole cloud
+        embedding     number of features of each point before the maximum and mean over its cloud
         hidden        number of features of the hidden layers of the head
         dropout       probability with which a feature becomes 0 in the head, in training
         rng           seed or numpy.random.Generator for the initial values, or None for the default
@@ -147,7 +147,7 @@ class DGCNNSegmentation(_OnFeatures):
         classes       number of classes
         k             number of neighbours, including the point itself
         widths        number of features after each EdgeConv layer
-        embedding     number of features of the whole cloud
+        embedding     number of features of each point before the maximum and mean over its cloud
         hidden        number of features of the hidden layers of the head
         dropout       probability with which a feature becomes 0 in the head, in training
         rng           seed or numpy.random.Generator for the initial values, or None for the default

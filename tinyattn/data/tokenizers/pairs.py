@@ -161,7 +161,7 @@ class BytePairs:
         if None in ids:
             raise ValueError(
                 f"BytePairs: {word!r} has a byte that is not a token, and there is no token for "
-                "unknown bytes. Pass unknown=, or remove such characters from the text"
+                "unknown bytes. Create it with BytePairs(..., unknown=id), or remove the character"
             )
         while len(ids) > 1:
             known = [p for p in zip(ids, ids[1:], strict=False) if p in self.merges]
