@@ -67,9 +67,12 @@ def save(path, tensors, metadata=None):
         TypeError: a name is not a string, or the dtype of an entry cannot be stored
         OSError: `path` is not a regular file, its folder does not exist, or it cannot be written
     """
-    kept = [tensors, *tensors.values()] if isinstance(tensors, dict) else [tensors]
-    nested = any(isinstance(x, dict) or hasattr(x, "state_dict") for x in kept[1:])
+    entries = tensors.items() if isinstance(tensors, dict) else ()
+    nested = [(k, v) for k, v in entries if isinstance(v, dict) or hasattr(v, "state_dict")]
     what = "the values of the dictionary must be arrays"
+    if nested:
+        name, value = nested[0]
+        what += f", but {name!r} is of type {type(value).__name__}"
     if hasattr(tensors, "param_groups"):
         nested, what = True, "expected a dictionary of arrays, got an optimizer"
     if nested:

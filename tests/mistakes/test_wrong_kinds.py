@@ -111,7 +111,7 @@ def test_a_folder_is_no_file(tmp_path):
         (lambda: models.Llama(10, 8, 3, 3, 1, 4), "Llama: d_model=8 .* num_heads=3"),
         (lambda: nn.Transformer(8, 2, dropout=2), "0 <= dropout <= 1, got dropout=2"),
         (lambda: models.BERT(9, 8, 2, 1, dropout=-1), "BERT: expected 0 <= dropout <= 1"),
-        (lambda: nn.Conv2d(1, 1, (3, 3, 3)), "kernel_size must be a number, or 2 for the axes"),
+        (lambda: nn.Conv2d(1, 1, (3, 3, 3)), "kernel_size must be a whole number, or a tuple of 2"),
     ],
 )
 def test_errors_speak_of_the_arguments_that_were_written(make, message):

@@ -17,16 +17,18 @@ from tinyattn.check.report import at, number
 class Case:
     """The known facts about a wrong Jacobian.
 
+    A Jacobian is compared whole or, if it is large, by random projections of its rows.
+
     Attributes:
         name        name of the input
         x           value of the input
-        y           all results as one vector, or None for projections
+        y           all results as one vector, or None if projections were compared
         shape       shape of the result, or None if there are several results
         others      {name: value} of the other inputs
         jacobians   {name: numeric Jacobian} of the other inputs
-        wrong       True for derivatives that differ [outputs, elements of x], or None for
-                    projections
-        kinks       {index of an element of x: (left slope, right slope)} where the two differ
+        wrong       True for derivatives that differ [outputs, elements of x], or None if
+                    projections were compared
+        kinks       {index of an element of x: (left slope, right slope)} where these differ
     """
 
     name: str

@@ -192,11 +192,13 @@ def redrawn(sums, statistic, draws=1000, rng=0):
 
 
 def redrawn_values(values, event, E, statistic, draws=200, rng=0):
-    """Return a statistic of single values, such as their median, for random draws of events.
+    """Return a statistic of values, such as their median, for random draws of events.
+
+    The draws are those of `redrawn`. If an event is drawn twice, its values count twice.
 
     Args:
         values      the values [n]
-        event       event of each value [n] int
+        event       event of each value [n] int, from 0 to E - 1
         E           number of events, including those without a value
         statistic   function of an array of values
         draws       number of draws. The result is nan for a draw without values

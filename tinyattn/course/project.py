@@ -166,12 +166,12 @@ def _in_checkout():
 
 
 def lectures(root):
-    """Return all lectures of the project, in order of their numbers."""
+    """Return all lectures of the project in the folder `root`, in numerical order."""
     return _documents(root, "lectures", r"(\d\d)_(\w+)\.md")
 
 
 def homework(root):
-    """Return all homework assignments of the project, in numerical order."""
+    """Return all homework assignments of the project in the folder `root`, in numerical order."""
     if Path(root) == SHIPPED:  # an installed package lacks the texts, which contain the solutions
         return _documents(root, "notebooks/homework", r"(hw\d\d)_(\w+)\.ipynb")
     return _documents(root, "lectures/homework", r"(hw\d\d)_(\w+)\.md")

@@ -602,7 +602,10 @@ def unknown_option(name, option, f):
 
 
 def called_too_early(name, error):
-    """Return the message for nn.MSELoss(prediction, target) instead of nn.MSELoss()(...)."""
+    """Return the message for nn.MSELoss(prediction, target) instead of nn.MSELoss()(...).
+
+    `name` is the class, and `error` the beginning of the message.
+    """
     return f"{error}. Make the layer first and call it then, as in layer = {name}(...); layer(x)"
 
 

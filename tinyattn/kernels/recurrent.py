@@ -172,7 +172,10 @@ def recurrent_loops_backward(kind, g, residuals, needs_x, x, w_ih, w_hh, lengths
 
 
 def parts_of(row, x, H, states):
-    """Return the views y, h and c of a result that is one row. `states` is 2 for an LSTM or 1."""
+    """Return the views y, h and c of a result that is one row.
+
+    `states` is 2 for an LSTM, whose row ends with c. For other layers, it is 1 and c is empty.
+    """
     B, T, _ = x.shape
     y, h = row[: B * T * H].reshape(B, T, H), row[B * T * H : B * (T + 1) * H].reshape(B, H)
     return y, h, row[B * (T + 1) * H :].reshape(B, H if states > 1 else 0)

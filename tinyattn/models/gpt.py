@@ -144,14 +144,14 @@ class GPT(nn.Module):
 
 
 def init_weights(model, d_model, rng, num_layers=None):
-    """Initialize all matrices with normal numbers, and all biases with zeros.
+    """Draw all matrices from a normal distribution of mean 0, and set all biases to 0.
 
     Args:
         model        a module
         d_model      number of features. The standard deviation is 0.02 √(768/d_model)
         rng          seed or numpy.random.Generator, or None for the default generator
-        num_layers   number L of layers. Matrices with an output that is added to x are multiplied
-                     by 1/√(2 L). If None, they are not
+        num_layers   number L of layers. Matrices whose output is added to the residual stream are
+                     multiplied by 1/√(2 L). If None, they are not
     """
     rng, std = generator(rng), 0.02 * math.sqrt(768 / d_model)
     for name, p in model.named_parameters():

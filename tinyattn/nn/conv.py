@@ -49,8 +49,8 @@ class _Convolution(Module):
         ):
             if isinstance(value, tuple | list) and len(value) != self.n_axes:
                 raise ValueError(
-                    f"{type(self).__name__}: {name} must be a number, or {self.n_axes} for the "
-                    f"axes of the window, got {value!r}"
+                    f"{type(self).__name__}: {name} must be a whole number, or a tuple of "
+                    f"{self.n_axes}, one for each axis of the window, got {value!r}"
                 )
         if in_channels % groups or out_channels % groups:
             raise ValueError(

@@ -494,8 +494,8 @@ def sliding_window_view(x, window_shape, axis=None):
     axes = reduce.axes_of(x, axis)
     if len(lengths) != len(axes):
         raise ValueError(
-            "sliding_window_view: window_shape must have a length for each axis "
-            f"({len(axes)}), got {window_shape}"
+            f"sliding_window_view: window_shape must have {len(axes)} lengths, one for each axis, "
+            f"got {window_shape}. Choose some of the axes with axis="
         )
     if not all(is_number(n, whole=True) and n >= 0 for n in lengths):
         raise ValueError(

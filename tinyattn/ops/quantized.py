@@ -145,7 +145,7 @@ def quantized_linear(x, blocks, impl="auto"):
 @operation("quantized_linear", work=lambda x, blocks: len(x) * math.prod(blocks.shape))
 @primitive
 def product(x, blocks):
-    """Return x Wᵀ for rows x [n, C] and a `QuantizedMatrix`, after unpacking all of its numbers."""
+    """Return x Wᵀ for rows x [n, C], after unpacking all numbers of `blocks`, which stores W."""
     return x @ blocks.unpack().T.astype(x.dtype, copy=False)
 
 

@@ -323,7 +323,7 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
             "with another shape than asked for",
         )
     if kind == "bool" and came.dtype != bool:
-        raise Diagnosis(f"{start}this should be a boolean array, but yours has {came.dtype}")
+        raise Diagnosis(f"{start}this should be a boolean array, but yours has dtype {came.dtype}")
     if np.isnan(came.astype(complex)).any() and not np.isnan(expected.astype(complex)).any():
         raise Diagnosis(f"{start}{np.isnan(came).sum()} of {came.size} numbers are nan", "with nan")
     if _same(came, expected, rtol, atol):

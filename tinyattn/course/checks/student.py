@@ -59,7 +59,7 @@ class Student:
         return y, grads
 
     def steps(self, name, *inputs):
-        """Return how many lines of the notebook a call of a student's function runs through."""
+        """Call the student's function `name`, and return how many lines of the notebook run."""
         return self.ask(_steps, name, list(inputs))
 
     def __getattr__(self, name):

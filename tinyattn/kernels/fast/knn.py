@@ -142,8 +142,8 @@ MAX_PASSES = 48  # about two passes halve the number of keys, so this is enough 
 
 @helper_no_fma
 def quickselect_vectors(order, first, part, other, n, middle):
-    """Do the same for n keys with vectors, and write their rows to order[first], order[first + 1],
-    …
+    """Do the same as `quickselect` for n keys, with vectors, and write their rows to
+    order[first : first + n].
 
     No branch depends on a single key: keys up to the pivot move to the front of `part`, and keys
     above the pivot to `other`, one vector at a time. The side without the middle is finished.

@@ -93,7 +93,10 @@ def matmul(a, b, bias=None):
 
 @lru_cache(4096)
 def plan(M, N, K, W, threads):
-    """Return (the `Blocking` as a tuple, groups, size of the packed panels) of a product."""
+    """Return (the `Blocking` as a tuple, number of groups, size of the packed panels) of a product.
+
+    W is the number of numbers in a vector.
+    """
     n = choose_blocking(M, N, K, W, threads)
     # 16 more, so that the start can be aligned to a cache line
     size = -(-N // n.panel) * n.panel * K + 16

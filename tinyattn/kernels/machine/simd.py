@@ -185,7 +185,7 @@ def select_equal(typing, x, y, a, b):
 
 @intrinsic(lambda words, i, bit, a, b: np.where(words[i : i + len(a)] >> bit & 1, a, b))
 def select_bit(typing, words, i, bit, a, b):
-    """Return lane l of a where this bit of words[i + l] is 1, else lane l of b."""
+    """Return, in each lane l, a where bit `bit` of words[i + l] is 1, and b elsewhere."""
 
     def code(context, builder, signature, args):
         many = ir.VectorType(ir.IntType(64), a.lanes)
