@@ -180,6 +180,13 @@ def test_bars_across_have_the_first_name_on_top():
     assert texts(ax) == []
 
 
+def test_the_first_bar_is_on_top_of_each_panel_that_shares_the_axis():
+    picture = plot.figure(1, 2, sharey=True)
+    for ax in picture.axes:
+        plot.bars({"a": 1, "b": 2}, horizontal=True, ax=ax)
+        assert ax.yaxis_inverted()
+
+
 # ---------------------------------------------------------------- heat maps and images
 
 

@@ -206,7 +206,7 @@ def bars(
             ax.margins(**{"x" if horizontal else "y": 0.12})
         (ax.set_yticks if horizontal else ax.set_xticks)(at, names)
         if horizontal:
-            ax.invert_yaxis()  # the first name is on top
+            ax.yaxis.set_inverted(True)  # the first name is on top, also if panels share the axis
         else:
             after_layout(ax.figure, lambda: _turn_long_names(ax), lambda: None)
         ax.grid(False, axis="y" if horizontal else "x")
