@@ -196,14 +196,35 @@ class Drawing:
             thing=thing,
         )
 
-    def matrix(self, x, y, rows, columns, unit, thing, label="", part=None, size=BIG, split=1):
-        """Draw a matrix to scale, rows x unit by columns x unit, split into blocks of columns."""
+    def matrix(
+        self,
+        x,
+        y,
+        rows,
+        columns,
+        unit,
+        thing,
+        label="",
+        part=None,
+        size=BIG,
+        split=1,
+        lines="rows",
+    ):
+        """Draw a matrix to scale, rows x unit by columns x unit, split into blocks of columns.
+
+        Thin lines separate its rows or, with lines="columns", its columns.
+        """
         line, ink, area = THINGS[thing]
         box = Box(x, y, columns * unit, rows * unit)
         out = [rectangle(box, 0) + paint(area, line, 2) + "/>"]
-        thin = "".join(
-            f"M{n(box.left)} {n(box.top + k * unit)}h{n(box.width)}" for k in range(1, rows)
-        )
+        if lines == "columns":
+            thin = "".join(
+                f"M{n(box.left + k * unit)} {n(box.top)}v{n(box.height)}" for k in range(1, columns)
+            )
+        else:
+            thin = "".join(
+                f"M{n(box.left)} {n(box.top + k * unit)}h{n(box.width)}" for k in range(1, rows)
+            )
         if thin:
             out.append(f'<path d="{thin}" {paint("none", line, 0.7)} stroke-opacity="0.55"/>')
         for k in range(1, split):

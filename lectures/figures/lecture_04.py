@@ -60,7 +60,7 @@ def _head(d, k, title, y):
         d.heading(446, title, k, "head")
         q = d.matrix(478, y, 5, 4, CELL, "query", f"$Q_{k}$", part="query")
         d.text(515, y, r"$\cdot$", BIG)
-        key = d.matrix(560, y, 4, 5, CELL, "key", f"$K_{k}^T$", part="key")
+        key = d.matrix(560, y, 4, 5, CELL, "key", f"$K_{k}^T$", part="key", lines="columns")
         soft = d.box("softmax", 656, y, 84, 38, "softmax", size=17)
         d.text(656, y - 38, r"$\div\sqrt{d_k}$", 19)
         a = d.matrix(753, y, 5, 5, CELL, "data", f"$A_{k}$", part="weights")
@@ -86,8 +86,8 @@ def three_roles():
         "three_roles",
         "Learned matrices give every word a key and a value, and the receiving word, here the "
         "fourth, also a query. The query is compared with all keys, and the softmax turns the "
-        "scores into weights. The sum of the values, multiplied by these weights, is the new state "
-        "of the receiving word.",
+        "scores into weights. The sum of the values, multiplied by these weights, is the new "
+        "vector of the receiving word.",
     )
     xs = [330 + 166 * k for k in range(4)]
     _keys(d, xs)
@@ -106,7 +106,7 @@ def three_roles():
         ("query", "query"),
         ("key", "key"),
         ("value", "value"),
-        ("state", "state of a word"),
+        ("state", "vector of a word"),
         ("data", "scores, weights"),
     )
     legend_boxes(d, 956, 188, ("linear", "has parameters"), ("softmax", "no parameters"))
@@ -128,7 +128,7 @@ def _keys(d, xs):
 
 def _scores(d, xs):
     with d.part("query"):
-        d.text(2, 176, "the last word has a query", color=THINGS["query"][1], anchor="start")
+        d.text(2, 176, "the query of the last word", color=THINGS["query"][1], anchor="start")
         q = d.matrix(162, 212, 1, 3, 24, "query", "$q_4$", size=20)
         d.text(2, 212, "$x_4\\,W^Q =$", color=THINGS["query"][1], anchor="start")
         ends = [q.e]
@@ -168,7 +168,7 @@ def one_head():
     y, unit = 230, 28
     q = d.matrix(58, y, 3, 4, unit, "query", "$Q$", part="Q")
     d.text(133, y, r"$\cdot$", 34, part="scores")
-    k = d.matrix(222, y, 4, 5, unit, "key", "$K^T$", part="K")
+    k = d.matrix(222, y, 4, 5, unit, "key", "$K^T$", part="K", lines="columns")
     with d.step(1), d.part("scores"):
         d.text(314, y, "$=$", 30)
         e = d.matrix(406, y, 3, 5, unit, "data", "$E$")

@@ -106,7 +106,7 @@ def set_transformer():
         ("PMA", "learned pooling", r"$k\,N$"),
     )
     for k, (name, words, work) in enumerate(blocks):
-        left = 2 + 392 * k
+        left = 2 + 391 * k
         with d.step(k + 1), d.part(name):
             d.frame(left, 282, left + 366, 558, part="frame")
             d.heading(left + 16, 312, k + 2, name)

@@ -14,5 +14,5 @@ const WIDGET = {
     pen.text(520, 24, "weights softmax(scores / T)", { color: QUIET });
     pen.bars({ x: 520, y: 50, width: 400, height: 230 }, DATA.labels, weights, { most: 1 });
   },
-  said: ({ weights, choices }) => `largest weight ${text(Math.max(...weights))}; as wide as ${text(choices)} equal choices`,
+  said: ({ weights, choices }) => `largest weight ${text(Math.max(...weights))}; as uncertain as a choice among ${text(choices)} equal options`,
 };
