@@ -178,10 +178,13 @@ def norm_places():
         "to it.",
     )
     orders = (
-        ("post-norm: after each sum (2017)", ("attention", "+", "norm", "MLP", "+", "norm")),
+        (
+            "post-norm: after each sum (2017)",
+            ("attention", "+", "norm", "feed-forward", "+", "norm"),
+        ),
         (
             "pre-norm: before each sublayer (newer models)",
-            ("norm", "attention", "+", "norm", "MLP", "+"),
+            ("norm", "attention", "+", "norm", "feed-forward", "+"),
         ),
     )
     for k, (title, order) in enumerate(orders):
@@ -194,7 +197,7 @@ def norm_places():
 
 
 def _block(d, y, order):
-    looks = {"attention": ("attention", 150), "MLP": ("linear", 120), "norm": ("norm", 84)}
+    looks = {"attention": ("attention", 150), "feed-forward": ("linear", 130), "norm": ("norm", 84)}
     items = [
         ("+", 34, [], "add") if name == "+" else (*looks[name], [name], name) for name in order
     ]
@@ -242,19 +245,20 @@ def word_by_word():
         d.text(790, 80, "$y = x + f(x)$", 22)
     with d.step(2), d.part("backwards"):
         d.text(1030, 80, r"$\bar y$", BIG)
-        d.arrow((1030, 104), (1030, 430), color=INK, kind="control", width=4)
+        d.arrow((1030, 170), (1030, 390), color=INK, kind="control", width=1.6, head=False)
         d.arrow(
+            (1030, 104),
             (1030, 170),
             (940, 170),
             (940, 390),
             (1030, 390),
+            (1030, 430),
             color=INK,
             kind="control",
-            width=1.6,
-            head=False,
+            width=4,
         )
-        d.text(1046, 290, r"$\times\,1$", 22, anchor="start")
-        d.text(926, 290, r"$\times\,f'$", 22, anchor="end")
+        d.text(1046, 290, r"$\times\,f'$", 22, anchor="start")
+        d.text(926, 290, r"$\times\,1$", 22, anchor="end")
         d.text(1030, 462, r"$\bar x = \bar y\,(1 + f')$", 22)
         d.note(876, 510, "the skip path passes the gradient on unchanged")
     return d
@@ -293,7 +297,7 @@ def positions_added():
                 _clock(d, x, 164 + 124 * k, speed * t, f"position {t}/clock {k}")
         for k, name in enumerate(("fast", "slower", "slowest")):
             d.note(650, 164 + 124 * k, name, "end")
-        d.text(876, 500, r"$p_t = (\sin\omega_1 t,\ \cos\omega_1 t,\ \sin\omega_2 t,\ \ldots)$", 22)
+        d.text(876, 500, r"$p_t = (\sin\omega_0 t,\ \cos\omega_0 t,\ \sin\omega_1 t,\ \ldots)$", 22)
         d.note(876, 538, "From one position to the next, each hand turns by its own angle.")
     return d
 

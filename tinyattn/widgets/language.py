@@ -158,12 +158,12 @@ def spectral_radius(W, g=None, steps=40):
 def positions(d=32, length=64, base=10_000.0):
     """Explore sinusoidal positions, in which pairs of features are the hands of clocks.
 
-    Features 2i and 2i + 1 of position p are the sine and cosine of p base^(-2i/d).
+    Features 2k and 2k + 1 of position p are the sine and cosine of p base^(-2k/d).
 
     Args:
         d        number of features, which must be even
         length   number of positions p, at least 2
-        base     number above 1. Pair i has the wavelength 2π base^(2i/d), which is at most 2π base
+        base     number above 1. Pair k has the wavelength 2π base^(2k/d), which is at most 2π base
 
     Returns:
         a `Widget`
@@ -180,7 +180,7 @@ def positions(d=32, length=64, base=10_000.0):
         "positions",
         "Positions as clocks",
         "Each pair of features is a hand of a clock that turns more slowly than the one before. "
-        "The product of two encodings depends on how far they are apart, not on where.",
+        "The scalar product of the vectors of two positions depends only on their distance.",
         {"d": d, "length": length, "base": float(base)},
         still.curves("first pair of features", p, [np.sin(p), np.cos(p)], "position"),
     )

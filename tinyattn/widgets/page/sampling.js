@@ -14,7 +14,7 @@ function probabilities(logits, T, k, p) {
 
 const WIDGET = {
   controls: [
-    { name: "step", label: "place", min: 0, max: DATA.logits.length - 1, step: 1, start: 0, show: (i) => `${i + 1} of ${DATA.logits.length}` },
+    { name: "step", label: "position", min: 0, max: DATA.logits.length - 1, step: 1, start: 0, show: (i) => `${i + 1} of ${DATA.logits.length}` },
     { name: "T", label: "temperature", min: -1, max: 0.7, step: 0.02, start: 0, log: true },
     { name: "k", label: "top-k", min: 1, max: DATA.tokens.length, step: 1, start: DATA.tokens.length, show: String },
     { name: "p", label: "top-p", min: 0.05, max: 1, step: 0.01, start: 1 },
