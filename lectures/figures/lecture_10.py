@@ -16,17 +16,18 @@ def edge_conv():
         "For every neighbour j of a point i, the same small network computes a message from the "
         "features of i and the difference between the features of j and i. The maximum of each "
         "feature over all messages is the new feature of i.",
+        height=450,
     )
-    centre = d.node(180, 270, "$x_i$", "picked", 32, part="i", size=22)
-    around = ((60, 130), (250, 110), (80, 420), (320, 380))
+    centre = d.node(180, 205, "$x_i$", "picked", 32, part="i", size=22)
+    around = ((60, 90), (250, 70), (80, 335), (320, 300))
     nodes = [
         d.node(x, y, f"$x_{j}$", radius=26, part=f"x_{j}", size=20)
         for j, (x, y) in enumerate(around, 1)
     ]
     for node in nodes:
         d.edge(node, centre, part="edges")
-    d.note(190, 500, "the $K$ nearest neighbours of point $i$", part="edges")
-    ys = (80, 200, 320, 440)
+    d.note(190, 402, "the $K$ nearest neighbours of point $i$", part="edges")
+    ys = (60, 155, 250, 345)
     with d.step(1), d.part("pairs"):
         for j, y in enumerate(ys, 1):
             own = d.matrix(480, y, 1, 3, 26, "state", "$x_i$", size=20)
@@ -34,25 +35,25 @@ def edge_conv():
             if j == 1:
                 d.note(own.x, y - 34, "the receiver")
                 d.note(564, y + 34, "the difference")
-        d.sizes(519, 500, "N", "K", "2 F")
+        d.sizes(519, 402, "N", "K", "2 F")
     with d.step(2), d.part("messages"):
         for j, y in enumerate(ys, 1):
             mlp = d.box("linear", 692, y, 84, 52, "MLP")
             d.arrow((597, y), mlp.w, thing="state")
             m = d.matrix(820, y, 1, 4, 24, "value", f"$m_{{{j} \\to i}}$", size=18)
             d.arrow(mlp.e, m.w, thing="value")
-        d.note(692, 530, "the same weights for each edge")
-        d.sizes(820, 500, "N", "K", "F'")
+        d.note(692, 434, "the same weights for each edge")
+        d.sizes(820, 402, "N", "K", "F'")
     with d.step(3), d.part("maximum"):
-        pool = d.box("pool", 960, 260, 96, 110, "max")
+        pool = d.box("pool", 960, 202, 96, 110, "max")
         for y in (ys[0], ys[-1]):
-            d.arrow((868, y), (890, y), (890, 260), thing="value", head=False)
+            d.arrow((868, y), (890, y), (890, 202), thing="value", head=False)
         for y in ys[1:-1]:
             d.arrow((868, y), (890, y), thing="value", head=False)
-        d.arrow((890, 260), pool.w, thing="value")
-        y = d.matrix(1096, 260, 1, 4, 26, "state", "$y_i$", size=20)
+        d.arrow((890, 202), pool.w, thing="value")
+        y = d.matrix(1096, 202, 1, 4, 26, "state", "$y_i$", size=20)
         d.arrow(pool.e, y.w, thing="state")
-        d.sizes(1096, 500, "N", "F'")
+        d.sizes(1096, 402, "N", "F'")
     return d
 
 
@@ -116,8 +117,9 @@ def dgcnn():
         "Their outputs are concatenated, and a maximum and a mean over all points give one vector "
         "u for the cloud. This vector is appended to the features of every point, and an MLP "
         "predicts the part of each point.",
+        height=420,
     )
-    y = 150
+    y = 100
     d.text(2, y, "$x$", BIG, STATE, "start", part="input")
     d.sizes(2, y + 34, "N", "3", anchor="start", part="input")
     boxes = d.row(
@@ -133,7 +135,7 @@ def dgcnn():
         d.sizes(box.x, y - 64, "N", "32", part=f"layer {k}")
     d.note(930, y - 76, "each layer finds the neighbours", part="words")
     d.note(930, y - 50, "in its own input features", part="words")
-    low = 400
+    low = 330
     with d.step(1), d.part("u"):
         for box in boxes[:2]:
             x = box.right + 33
@@ -157,8 +159,8 @@ def dgcnn():
         mlp = d.box("linear", 1020, low, 80, 60, "MLP")
         d.arrow(u.e, mlp.w)
         d.note(pair.x, low + 54, "the same $u$ for every point")
-        d.arrow(mlp.n, (1020, 290))
-        d.text(1020, 268, "part of point $i$")
+        d.arrow(mlp.n, (1020, low - 90))
+        d.text(1020, low - 112, "part of point $i$")
     return d
 
 
