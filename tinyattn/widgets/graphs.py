@@ -98,8 +98,8 @@ def gravnet(distances, sharpness=10.0):
     return Widget(
         "gravnet",
         "GravNet: how far a neighbour still counts",
-        "The message of a neighbour is multiplied with exp(−c d²). By spreading its points the "
-        "network can do the same as a larger c.",
+        "The message of a neighbour is multiplied by exp(−c d²). If a network spreads its points, "
+        "this has the same effect as a larger c.",
         {"distances": distances, "start": {"c": float(np.log10(sharpness))}},
         still.curves(f"weight exp(−{sharpness:g} d²)", d, [np.exp(-sharpness * d * d)], "distance"),
     )
