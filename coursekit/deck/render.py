@@ -152,10 +152,14 @@ def _joined(output):
 
 
 def _markdown(source):
-    """Return HTML of Markdown, with formulas unchanged and without links on headings."""
+    """Return HTML of Markdown, with formulas unchanged and without links on headings.
+
+    No line ends between the letter of an offered answer, as in "A) yes", and the answer.
+    """
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     renderer = IPythonRenderer(escape=False, exclude_anchor_links=True)
+    source = re.sub(r"(?<![\w(])([A-E]\)) (?=\S)", "\\1\N{NO-BREAK SPACE}", source)
     html = MarkdownWithMath(renderer=renderer).render(source)
     return re.sub(r"<code.*?</code>", lambda match: accents(match[0]), html, flags=re.DOTALL)
 

@@ -92,3 +92,8 @@ def test_words_at_the_lower_end_of_a_page_do_not_fill_it(tmp_path):
     lines = cell("1", "code", printed("\n" * 20 + "1"))
     _, [[_, _, used]] = looked_at([cell("## Low"), lines], LECTURES[0], tmp_path)
     assert used < 0.5
+
+
+def test_no_line_ends_after_the_letter_of_an_offered_answer():
+    page = render.render([cell("## A question\n\nWhy (a fact)? A) `f(A) ` B) two")], LECTURES[0])
+    assert "(a fact)? A)\N{NO-BREAK SPACE}<code>f(A) </code> B)\N{NO-BREAK SPACE}two" in page

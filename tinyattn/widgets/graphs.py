@@ -98,8 +98,8 @@ def gravnet(distances, sharpness=10.0):
     return Widget(
         "gravnet",
         "GravNet: how far a neighbour still counts",
-        "The message of a neighbour is multiplied with exp(−c d²). By spreading its points the "
-        "network can do the same as a larger c.",
+        "The message of a neighbour is multiplied by exp(−c d²). If a network spreads its points, "
+        "this has the same effect as a larger c.",
         {"distances": distances, "start": {"c": float(np.log10(sharpness))}},
         still.curves(f"weight exp(−{sharpness:g} d²)", d, [np.exp(-sharpness * d * d)], "distance"),
     )
@@ -133,8 +133,8 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
     return Widget(
         "condensation",
         "What a point feels in object condensation",
-        "Its own condensation point attracts it, the more the farther away; others repel it, up "
-        "to the distance 1 (the dashed circle) and no farther.",
+        "The point's own condensation point attracts it, more strongly at larger distances. Every "
+        "other condensation point repels it within distance 1 (dashed circle).",
         {
             "centres": centres,
             "charges": charges,
@@ -168,8 +168,8 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
     return Widget(
         "thresholds",
         "From points to objects: two thresholds",
-        "The point of the highest β above the threshold starts an object and takes all free "
-        "points within t_d; then the next. Rings are the points that represent an object.",
+        "The point with the highest β above the threshold claims all free points within t_d, then "
+        "the next one. Outlines mark these points.",
         {
             "beta": beta,
             "x": x,

@@ -1,7 +1,7 @@
 // Object condensation: what a point feels from the condensation points of its own and of other objects.
 
 const WIDGET = {
-  hint: "Go to the picture with Tab, and the arrow keys move the point.",
+  hint: "Select the figure with Tab, and move the point with the arrow keys.",
   state: { x: null },
   controls: [{ name: "mine", label: "the point belongs to", choices: DATA.names, start: 0 }],
   values({ mine, x }) {
@@ -28,7 +28,7 @@ const WIDGET = {
     const [x, y] = at(p), size = Math.hypot(...gradient), long = size ? Math.min(110, 40 * size) / size : 0;
     if (size) pen.arrow([x, y], [x - long * gradient[0], y + long * gradient[1]], { color: INK, width: 4 });
     pen.dot(x, y, { color: OBJECTS[mine % OBJECTS.length], radius: 10, ring: true });
-    pen.text(24, 24, "drag the point; the arrow is where a step of training moves it", { color: QUIET });
+    pen.text(24, 24, "drag the point; the arrow shows how a training step moves it", { color: QUIET });
   },
   said: ({ value, gradient }) => `potential ${text(value)}; gradient ${gradient.map(text).join(", ")}`,
   point(x, y) { state.x = [(Math.max(12, Math.min(948, x)) - 480) / 130, (185 - Math.max(12, Math.min(368, y))) / 130]; },

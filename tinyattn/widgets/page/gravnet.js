@@ -8,5 +8,5 @@ const WIDGET = {
     const { X, Y } = pen.curves({ x: 80, y: 40, width: 830, height: 250 }, xs, [{ values: xs.map((d) => Math.exp(-c * d * d)), color: GREEN, width: 3 }], { low: 0, high: 1, xlabel: "distance d in the learned space", ylabel: "weight exp(−c d²)" });
     DATA.distances.forEach((d, i) => pen.dot(X(d), Y(weights[i]), { color: SLATE, radius: 8, said: `neighbour ${i}: ${weights[i]}`, i }));
   },
-  said: ({ weights }) => `the ${weights.length} neighbours count as much as ${text(sum(weights))} at distance 0`,
+  said: ({ weights }) => `the ${weights.length} neighbours together count as much as ${text(sum(weights))} neighbours at distance 0`,
 };
