@@ -82,6 +82,17 @@
     shrink(body, Math.min(best.step, mostSteps(blocks)));
     if (best.step > mostSteps(blocks)) overflow(slide, body, blocks);
     else if (best.step === 0) enlarge(body);
+    else growPictures(body, best.step);
+  };
+  // Text and pictures were made smaller together, in steps. The pictures may fill what this left free.
+  const growPictures = (body, step) => {
+    const sizes = Array.from({ length: 4 * step + 1 }, (_, i) => step - i / 4); // in quarters of a step
+    const fitsAs = (size) => {
+      body.style.setProperty("--picture", `${500 - 28 * size}px`);
+      body.style.setProperty("--drawing", `${560 - 28 * size}px`);
+      return fits(body);
+    };
+    fitsAs(firstOf(sizes.reverse(), fitsAs) ?? step);
   };
   // where there is room left the page is made larger: code, which is small beside the text, then all of it,
   // as long as a fifth of the height stays free

@@ -75,7 +75,7 @@ DRAWN = {"output_type": "display_data", "data": {"image/svg+xml": PICTURE, "text
 def test_an_empty_page_is_told_from_a_full_one(cells, least, most, tmp_path):
     problems, [[number, _, used]] = looked_at(cells, LECTURES[0], tmp_path)
     assert not problems and number == 1
-    assert least < used < most
+    assert least < used <= most
 
 
 def test_the_line_under_an_explorer_is_not_on_the_page(tmp_path):
@@ -92,6 +92,27 @@ def test_words_at_the_lower_end_of_a_page_do_not_fill_it(tmp_path):
     lines = cell("1", "code", printed("\n" * 20 + "1"))
     _, [[_, _, used]] = looked_at([cell("## Low"), lines], LECTURES[0], tmp_path)
     assert used < 0.5
+
+
+FREE = """
+const waiting = setInterval(() => {
+  if (!document.documentElement.dataset.ready) return;
+  clearInterval(waiting);
+  const body = document.querySelector(".level2 .body");
+  const drawing = body.querySelector(".drawing").getBoundingClientRect();
+  document.body.dataset.free = body.getBoundingClientRect().bottom - drawing.bottom;
+}, 20);
+"""
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3])
+def test_a_picture_takes_the_room_that_smaller_text_leaves(lines, tmp_path):
+    cells = [cell("## Full\n\n" + " ".join([LINE] * lines)), cell("1", "code", DRAWN)]
+    path = tmp_path / "deck.html"
+    page = render.render(cells, LECTURES[0])
+    path.write_text(page.replace("</body>", f"<script>{FREE}</script></body>"), encoding="utf-8")
+    free = float(re.search(r'data-free="([^"]*)"', browser.show(path))[1])
+    assert -2 <= free < 12  # pixels; a picture grows in quarters of a step, which is 7
 
 
 def test_no_line_ends_after_the_letter_of_an_offered_answer():
