@@ -12,6 +12,7 @@ from coursekit.deck import render
 from tests import ROOT
 from tests.coursekit import browser
 from tinyattn.course import project
+from tinyattn.course.claims import Claim
 
 LECTURES = project.lectures(ROOT)
 MEASURE = Path(__file__).with_name("emptiness.js").read_text(encoding="utf-8")
@@ -118,3 +119,11 @@ def test_a_picture_takes_the_room_that_smaller_text_leaves(lines, tmp_path):
 def test_no_line_ends_after_the_letter_of_an_offered_answer():
     page = render.render([cell("## A question\n\nWhy (a fact)? A) `f(A) ` B) two")], LECTURES[0])
     assert "(a fact)? A)\N{NO-BREAK SPACE}<code>f(A) </code> B)\N{NO-BREAK SPACE}two" in page
+
+
+def test_no_line_ends_within_a_number_of_a_badge():
+    claim = Claim("C044", "holds", "The change is at most 6e-16, and 0.74 ± 0.05 without it.")
+    shown = {"output_type": "execute_result", "data": {"text/html": claim._repr_html_()}}
+    page = render.render([cell("## Sets"), cell("1", "code", shown)], LECTURES[0])
+    assert "nowrap\">6e-16</span>" in page
+    assert "0.74\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.05" in page
