@@ -125,5 +125,5 @@ def test_no_line_ends_within_a_number_of_a_badge():
     claim = Claim("C044", "holds", "The change is at most 6e-16, and 0.74 ± 0.05 without it.")
     shown = {"output_type": "execute_result", "data": {"text/html": claim._repr_html_()}}
     page = render.render([cell("## Sets"), cell("1", "code", shown)], LECTURES[0])
-    assert "nowrap\">6e-16</span>" in page
+    assert 'nowrap">6e-16</span>' in page
     assert "0.74\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.05" in page
