@@ -264,18 +264,19 @@ def test_a_notebook_gets_a_frame_and_a_still_picture(name):
 )
 def test_an_explorer_follows_the_theme_of_the_page_around(scheme, height, dark, tmp_path):
     """The site sets `color-scheme`; the frames in a deck are lower, and its pages are white."""
-    tell = "parent.postMessage(getComputedStyle(document.documentElement).filter, '*')"
+    filter_now = "getComputedStyle(document.documentElement).filter"
+    # a frame learns the scheme in its own time, so it tells its filter again and again
+    tell = f"setInterval(() => parent.postMessage({filter_now}, '*'), 50)"
     inner = html.escape(f"{ALL['temperature']().html()}<script>{tell}</script>", quote=True)
+    keep = "document.body.dataset.filter = e.data; told = e.data.includes('invert') ? 40 : told + 1"
     page = tmp_path / "page.html"
     page.write_text(
         f'<!doctype html><meta charset="utf-8"><body style="color-scheme: {scheme}">'
-        "<script>onmessage = (e) => { document.body.dataset.filter = e.data; };</script>"
+        f"<script>let told = 0; onmessage = (e) => {{ {keep}; }};</script>"
         f'<iframe srcdoc="{inner}" sandbox="allow-scripts" style="width:800px;height:{height}px">',
         encoding="utf-8",
     )
-    found = re.search(
-        r'data-filter="([^"]*)"', browser.show(page, until="document.body.dataset.filter")
-    )[1]
+    found = re.search(r'data-filter="([^"]*)"', browser.show(page, until="told >= 40"))[1]
     assert ("invert" in found) is dark and (found == "none") is not dark
 
 
