@@ -142,8 +142,8 @@ def spectral_radius(W, g=None, steps=40):
     return Widget(
         "spectral_radius",
         "The gradient through time",
-        "Without a nonlinearity each step back multiplies with the transpose of W. Below a "
-        "spectral radius of 1 the gradient dies, above it explodes; tanh makes it smaller still.",
+        "The cell has no nonlinearity, so each step back multiplies the gradient only by the "
+        "transpose of W. With tanh, each step would also multiply it by slopes of at most 1.",
         {"sizes": sizes},
         still.curves(
             "length of the gradient, spectral radius 0.9",

@@ -53,6 +53,10 @@ def bars(title, labels, values):
     return _document(parts, title)
 
 
+def _power_of_ten(exponent):
+    return "10" + f"{exponent:.0f}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
 def curves(title, x, ys, xlabel, log=False):
     """Draw curves over x, and return the SVG text.
 
@@ -73,7 +77,7 @@ def curves(title, x, ys, xlabel, log=False):
         y = TOP + HIGH * (1 - share)
         parts.append(_line(LEFT, y, LEFT + WIDE, y, "#E4E9EE"))
         parts.append(
-            _text(LEFT - 8, y + 6, f"1e{value:.0f}" if log else f"{value:.2g}", "end", QUIET)
+            _text(LEFT - 8, y + 6, _power_of_ten(value) if log else f"{value:.2g}", "end", QUIET)
         )
         at = LEFT + WIDE * share
         parts.append(_text(at, TOP + HIGH + 22, f"{x[0] + share * across:.3g}", "middle", QUIET))

@@ -21,6 +21,8 @@ function text(value) {
   return s.replaceAll("-", "−").replace("e+", "e");
 }
 
+const powerOfTen = (k) => "10" + String(k).replace(/./g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);
+
 const escaped = (s) => String(s).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 const range = (n) => Array.from({ length: n }, (_, i) => i);
@@ -81,7 +83,7 @@ class Pen {
     const places = log ? range(Math.floor(y1) - Math.ceil(y0) + 1).map((k) => Math.ceil(y0) + k).filter((k, _, a) => k % Math.ceil(a.length / 6) === 0).map((k) => 10 ** k) : range(5).map((k) => y0 + (k * (y1 - y0)) / 4);
     for (const y of places) {
       this.line([[box.x, Y(y)], [box.x + box.width, Y(y)]], { color: "#E4E9EE", width: 1.2 });
-      this.text(box.x - 8, Y(y) + 6, log ? `1e${Math.round(Math.log10(y))}`.replace("-", "−") : text(y), { anchor: "end", size: 16, color: QUIET });
+      this.text(box.x - 8, Y(y) + 6, log ? powerOfTen(Math.round(Math.log10(y))) : text(y), { anchor: "end", size: 16, color: QUIET });
     }
     const digits = xlog ? 1 : Math.max(0, 1 - Math.floor(Math.log10((x1 - x0) / 4 || 1)));
     for (const k of range(5)) {
