@@ -388,14 +388,41 @@ class Equal(Steps):
         (Inside, "a layer is made inside forward"),
         (Plain, "Plain.w [4, 1] is a plain array, so training does not change it"),
         (OfTheClass, "OfTheClass.w is an attribute of the class"),
-        (Steps, "np.heaviside has the slope 0 everywhere"),
-        (Rounded, "np.sign has the slope 0 everywhere"),
+        (Steps, "because np.heaviside in this line has the slope 0 everywhere"),
+        (Rounded, "because np.sign in this line has the slope 0 everywhere"),
         (Equal, "all rows of first.weight [4, 3] are equal"),
     ],
 )
 def test_slips_in_a_model(kind, words):
     model = kind()
     only(slips(model, lambda: F.mse_loss(model(X)[:, 0], Y)), words)
+
+
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (lambda z: z.astype(int).astype(np.float32), ".astype(...) to whole numbers"),
+        (lambda z: z // 1, "//"),
+        (lambda z: np.where(z > 0, np.float32(1), np.float32(0)), ">"),
+        (lambda z: np.argmax(z, axis=1)[:, None] * np.ones((1, 4), np.float32), "np.argmax"),
+    ],
+)
+def test_other_functions_of_slope_0(step, name):
+    model = nn.Sequential(linear(4), nn.Linear(4, 1, rng=1))
+    found = slips(model, lambda: F.mse_loss(model[1](step(model[0](X)))[:, 0], Y))
+    only(found, f"because {name} in this line has the slope 0 everywhere. Use a function with")
+
+
+def test_an_accuracy_is_not_the_cause_of_an_unused_layer():
+    model = nn.Sequential(linear(2), nn.Linear(2, 2, rng=1))
+    hits = []
+
+    def loss():
+        z = model[0](X)
+        hits.append(np.mean(np.argmax(z, axis=1) == CLASS))
+        return F.cross_entropy(z, CLASS)
+
+    assert slips(model, loss) == []
 
 
 def test_a_dead_network():
@@ -411,6 +438,11 @@ def test_a_cut_graph_is_named_in_the_error():
     with pytest.raises(RuntimeError) as caught, check.watch(model, optimizer):
         np.mean(np.round(model(X))).backward()
     assert "np.round in line" in "".join(caught.value.__notes__)
+    model = linear(2)
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+    with pytest.raises(RuntimeError) as caught, check.watch(model, optimizer):
+        np.mean(np.argmax(model(X), axis=1) != CLASS).backward()
+    assert "np.argmax in line" in "".join(caught.value.__notes__)
 
 
 # ---------------------------------------------------------------- afterwards

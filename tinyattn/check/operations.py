@@ -29,6 +29,18 @@ ERRORS = {
 }
 ASKING = {"engine", "check"}  # a call of a NumPy function passes through these folders
 COMPARED = (np.equal, np.not_equal)
+MOST = 100  # operations with slope 0 that are noted
+# what a student writes for these functions
+WRITTEN = {
+    np.equal: "==",
+    np.not_equal: "!=",
+    np.less: "<",
+    np.less_equal: "<=",
+    np.greater: ">",
+    np.greater_equal: ">=",
+    np.floor_divide: "//",
+    np.astype: ".astype(...) to whole numbers",
+}
 
 
 class OperationChecks:
@@ -42,7 +54,8 @@ class OperationChecks:
         lines      {age of a result: the line that computed it in this step}
         errors     {age of a result of a loss function: the name of the function}
         compared   {age of a result: the warning to give if the loss is computed from it}
-        cuts       (function, line) of the operations with slope 0 that the loss passed through
+        cuts       (function, line, identities of the parameters before it) of the operations with
+                   slope 0
     """
 
     def __init__(self, model, say):
@@ -93,7 +106,7 @@ class OperationChecks:
         elif "attention" in op.name:
             self._look_at_attention(values, line)
         elif op.name == "sign" and t.requires_grad:
-            self.cuts.append(("np.sign", line))
+            self._note_cut("np.sign", line, inputs)
         if op.name in PRODUCTS and t.requires_grad:
             self._look_at_weights(values, line)
         if op.name in PRODUCTS or op.name.startswith("conv"):
@@ -335,15 +348,32 @@ class OperationChecks:
             y = run(*args, **options)
             if f in COMPARED:
                 self._look_at_comparison(f, args)
-            elif is_grad_enabled() and any(
-                isinstance(x, Tensor) and x._operation is not None and x.requires_grad for x in args
-            ):
+            # astype to floats has a slope
+            if is_grad_enabled() and getattr(y, "requires_grad", False) is False:
                 line = outside()
                 if line is not None and _calls_directly():
-                    self.cuts.append((f"np.{f.__name__}", line))
+                    self._note_cut(WRITTEN.get(f, f"np.{f.__name__}"), line, args)
             return y
 
         return noted
+
+    def _note_cut(self, name, line, inputs):
+        """Note an operation with the slope 0, and the parameters on which its inputs depend."""
+        found = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+        if found and len(self.cuts) < MOST:
+            before = {id(t) for x in found for t in below(x) if t._operation is None}
+            self.cuts.append((name, line, before))
+
+    def cut_before(self, parameters):
+        """Return (function, line) of slope 0 that only some of these parameters reach, or None.
+
+        Args:
+            parameters   identities of the parameters whose gradient is missing or 0
+        """
+        for name, line, before in self.cuts:
+            if before and before <= parameters:
+                return name, line
+        return None
 
     def _look_at_comparison(self, f, args):
         """Find an accuracy of predictions [N, 1] and labels [N], which counts N² pairs."""
@@ -362,6 +392,17 @@ def outside():
     """Return (file, line) of the running code outside the library, or None."""
     _, frame = library_frames(2)
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def below(x):
+    """Return x and all tensors with a gradient that lead to it, also if parts were freed."""
+    todo, found = [x], {}
+    while todo:
+        t = todo.pop()
+        if t is not None and t.requires_grad and id(t) not in found:
+            found[id(t)] = t
+            todo += t._inputs or ()
+    return found.values()
 
 
 def _calls_directly():

@@ -28,6 +28,8 @@ GROWN = 20  # a loss has grown if it is this many times as large as the first on
 LASTING = 5  # ... in this many steps in a row, because single batches of a good training reach it
 WHOLE_NUMBERS = (np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around)
 STEPPED = (*WHOLE_NUMBERS, np.heaviside, np.less, np.less_equal, np.greater, np.greater_equal)
+STEPPED += (np.floor_divide, np.argmax, np.argmin, np.astype)
+SMOOTH = "Use a function with a slope instead, such as F.sigmoid for a step or F.softmax for argmax"
 
 
 class SlipWarning(UserWarning):
@@ -218,8 +220,10 @@ class _Watcher:
     def explain(self, error):
         """Add the observations so far to an error of the block."""
         if self.operations.cuts and isinstance(error, RuntimeError) and "gradient" in str(error):
-            name, (_, number) = self.operations.cuts[0]
-            error.add_note(f"check.watch: {name} in line {number} has the slope 0 everywhere")
+            name, (_, number), _ = self.operations.cuts[-1]
+            error.add_note(
+                f"check.watch: {name} in line {number} has the slope 0 everywhere. {SMOOTH}"
+            )
 
     def finish(self):
         """Give the warnings that are only possible at the end."""
@@ -340,22 +344,20 @@ class _Watcher:
         still = [n for n in names if n in self.reached and n not in self.moving]
         if len(still) < len(names):
             self._check_still(still)
-        cut = ""
-        if self.operations.cuts:
-            name, (_, number) = self.operations.cuts[0]
-            cut = f" In line {number}, {name} has the slope 0 everywhere."
-        if never and self.reached and (self.operations.cuts or len(never) == len(names)):
-            self.say(
-                "unreached",
-                f"no gradient reached {_names(never)} in {STEPS} steps. Something between them and "
-                f"the loss cuts the graph (.data, .numpy(), .detach(), a comparison, rounding), or "
-                f"forward does not use them.{cut}",
-                self.operations.cuts[0][1] if self.operations.cuts else self.caller,
-            )
-        elif never and self.reached:
-            parameters = dict(_named_parameters(self.model))
+        parameters = dict(_named_parameters(self.model))
+        without = {id(p) for n, p in parameters.items() if n not in self.reached}
+        unmoved = {id(p) for n, p in parameters.items() if n not in self.moving}
+        if never and self.reached:
+            cut = self.operations.cut_before(without)
             line = self.flow.cut_before({id(parameters[n]) for n in never})
-            if line is not None:
+            if cut is not None:
+                self.say(
+                    "unreached",
+                    f"no gradient reached {_names(never)} in {STEPS} steps, because {cut[0]} in "
+                    f"this line has the slope 0 everywhere. {SMOOTH}",
+                    cut[1],
+                )
+            elif line is not None:
                 self.say(
                     "unreached",
                     f"no gradient reached {_names(never)} in {STEPS} steps, because .numpy() in "
@@ -363,14 +365,31 @@ class _Watcher:
                     f"write .detach() if they are meant to stay fixed",
                     line,
                 )
-        elif still and (self.operations.cuts or len(still) == len(names)):
-            self.say(
-                "all zero",
-                f"the gradient of {_names(still)} was exactly 0 in {STEPS} steps, so they do not "
-                f"move. A step function, a ReLU whose inputs are all negative, a factor 0, or a "
-                f"loss that does not depend on them may be the cause.{cut}",
-                self.operations.cuts[0][1] if self.operations.cuts else self.caller,
-            )
+            elif len(never) == len(names):
+                self.say(
+                    "unreached",
+                    f"no gradient reached {_names(never)} in {STEPS} steps. Something between them "
+                    f"and the loss cuts the graph (.data, .numpy(), .detach(), a comparison, "
+                    f"rounding), or forward does not use them",
+                    self.caller,
+                )
+        elif still:
+            cut = self.operations.cut_before(unmoved)
+            if cut is not None:
+                self.say(
+                    "all zero",
+                    f"the gradient of {_names(still)} was exactly 0 in {STEPS} steps, because "
+                    f"{cut[0]} in this line has the slope 0 everywhere. {SMOOTH}",
+                    cut[1],
+                )
+            elif len(still) == len(names) and "one class" not in self.told:
+                self.say(
+                    "all zero",
+                    f"the gradient of {_names(still)} was exactly 0 in {STEPS} steps, so they do "
+                    f"not move. A step function, a ReLU whose inputs are all negative, a factor 0, "
+                    f"or a loss that does not depend on them may be the cause",
+                    self.caller,
+                )
 
     def _check_rates(self):
         if not any(self.rates):
