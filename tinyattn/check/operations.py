@@ -56,12 +56,13 @@ class OperationChecks:
         compared   {age of a result: the warning to give if the loss is computed from it}
         cuts       (function, line, identities of the parameters before it) of the operations with
                    slope 0
+        noting     whether such operations are still noted
     """
 
     def __init__(self, model, say):
         self.model, self.say = model, say
         self.lines, self.errors, self.compared = {}, {}, {}
-        self.cuts = []
+        self.cuts, self.noting = [], True
         self.labels = [0, set()]  # how many labels there were, and which
 
     def clear(self):
@@ -86,9 +87,11 @@ class OperationChecks:
         elif op.name in BINARY and len(values) == 2:
             self._look_at_shapes(t, op, values, inputs, line)
         elif op.name in ("cross_entropy", "log_softmax") and "cross_entropy" in functions:
+            classes = _classes(values[0])
             self._look_at_scores(values[0], inputs[0], line)
             for f in inside:
-                if f.f_code.co_name == "cross_entropy" and "target" in f.f_locals:
+                # with one class, all labels must be 0
+                if f.f_code.co_name == "cross_entropy" and "target" in f.f_locals and classes > 1:
                     self._look_at_labels(f.f_locals["target"], line)
         elif op.name == "getitem" and "nll_loss" in functions:
             self._look_at_log_probabilities(values[0], line)
@@ -128,8 +131,7 @@ class OperationChecks:
 
     def _look_at_scores(self, x, tensor, line):
         """Check that the input of cross_entropy has scores of two or more classes on axis 1."""
-        C = x.shape[1] if x.ndim > 1 else x.shape[0]
-        if C == 1:
+        if _classes(x) == 1:
             self.say(
                 "one class",
                 "cross_entropy of one class is always 0, because the only class has probability "
@@ -349,7 +351,7 @@ class OperationChecks:
             if f in COMPARED:
                 self._look_at_comparison(f, args)
             # astype to floats has a slope
-            if is_grad_enabled() and getattr(y, "requires_grad", False) is False:
+            if self.noting and is_grad_enabled() and getattr(y, "requires_grad", False) is False:
                 line = outside()
                 if line is not None and _calls_directly():
                     self._note_cut(WRITTEN.get(f, f"np.{f.__name__}"), line, args)
@@ -378,9 +380,9 @@ class OperationChecks:
     def _look_at_comparison(self, f, args):
         """Find an accuracy of predictions [N, 1] and labels [N], which counts N² pairs."""
         values = [to_array(x) for x in args[:2]]
-        if len(values) == 2 and not (_is_view(*values)):
+        if len(values) == 2:
             text = _crossed(*values)
-            if text is not None and np.shape(values[0])[0] > 1:
+            if text is not None and not _is_view(*values):
                 self.say(
                     "crossed comparison",
                     f"{f.__name__} of {text}: each prediction is compared with every label. Give "
@@ -420,6 +422,10 @@ def _crossed(a, b):
     if flat[0] > 1 and column == (flat[0], 1):
         return f"{list(shapes[0])} and {list(shapes[1])} gives {[flat[0]] * 2}"
     return None
+
+
+def _classes(x):
+    return x.shape[1] if x.ndim > 1 else x.shape[0]
 
 
 def _cut_at_0(x):

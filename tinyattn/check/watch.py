@@ -54,7 +54,7 @@ def watch(model, optimizer):
     that hides the wrong keys, a missing `zero_grad()`, an optimizer of another model,
     parameters that no gradient reaches, a learning rate that is too high, gradients clipped
     after the step, a schedule that ends before the training, and nan in the data. NumPy's own
-    warnings about overflow, division by zero and nan appear once instead of at every step. Only
+    own warning about overflow, division by zero or nan appears once instead of at every step. Only
     the current thread is checked.
 
     The same batch in each step is not found, because a training with all data looks the same.
@@ -110,6 +110,7 @@ class _Watcher:
         self.old = {}  # parameter -> the gradient that the last step used
         # parameters that the last backward pass reached but that belong to no module
         self.unknown = set()
+        self.training = True  # the mode of the model in the last step
         self.rates = []  # the largest learning rate of each step
         self.reached, self.moving = set(), set()  # names that got a gradient; one that is not 0
 
@@ -137,6 +138,7 @@ class _Watcher:
     def stop(self):
         """Restore the state before `start`."""
         self._stop_looking()
+        self._restore(COMPARED)
         for name in ("step", "zero_grad"):
             vars(self.optimizer).pop(name, None)
         if autograd.backward_pass is self.mine:  # otherwise, a block inside this one is still open
@@ -149,12 +151,17 @@ class _Watcher:
             stop_observing(self.flow.look)
             self.flow.stop()
             self.comparing.__exit__(None, None, None)
-            for f, ours in self.stepped.items():
-                if HANDLED_FUNCTIONS[f] is ours:
-                    HANDLED_FUNCTIONS[f] = self.table[f]
+            self._restore(STEPPED)  # an accuracy is often computed later, so COMPARED stay
             self.operations.clear()
+            self.operations.noting = False
+
+    def _restore(self, functions):
+        for f in functions:
+            if HANDLED_FUNCTIONS[f] is self.stepped[f]:
+                HANDLED_FUNCTIONS[f] = self.table[f]
 
     def _step(self, *args, **options):
+        self._check_mode()
         if self.steps < STEPS:
             self._before_step()
         self.old = {id(p): (p, p.grad) for p in self._optimized() if p.grad is not None}
@@ -202,15 +209,16 @@ class _Watcher:
         warnings.warn_explicit(f"check.watch: {text}", SlipWarning, file, number, registry={})
 
     def noise(self, kind, flag):
-        """Report NumPy's overflow, division by zero or nan, but only the first time."""
-        if kind in self.told or outside() is None:
+        """Report NumPy's first overflow, division by zero or nan, because others follow from it."""
+        if "noise" in self.told or outside() is None:
             return
-        self.told.add(kind)
+        self.told.add("noise")
         file, number = outside()
         warnings.warn_explicit(
-            f"{kind} encountered (told once in this block). The usual causes are a learning rate "
-            f"that is too high, a logarithm or a division of 0, or nan in the data. Inside `with "
-            f"ta.detect_anomaly():`, the operation that made the first nan is named",
+            f"{kind} encountered (NumPy's later warnings in this block are left out). The usual "
+            f"causes are a learning rate that is too high, a logarithm or a division of 0, or nan "
+            f"in the data. Inside `with ta.detect_anomaly():`, the operation that made the first "
+            f"nan is named",
             RuntimeWarning,
             file,
             number,
@@ -261,11 +269,12 @@ class _Watcher:
         elif held - set(wanted) and set(wanted) - held:
             frozen = {id(p) for p in self.model.parameters()}
             if held - frozen:
-                names = _names([wanted[i] for i in set(wanted) - held])
+                names = [wanted[i] for i in set(wanted) - held]
                 self.say(
                     "exchanged",
-                    f"{names} of the model were made after the optimizer, which still holds the "
-                    f"old ones. Make the optimizer after the last change of the model",
+                    f"{_names(names)} of the model {'were' if names[1:] else 'was'} made after the "
+                    f"optimizer, which still holds the old ones. Make the optimizer after the last "
+                    f"change of the model",
                 )
         for module in self.model.modules() if hasattr(self.model, "modules") else ():
             kind = type(module)
@@ -295,7 +304,7 @@ class _Watcher:
     def _before_step(self):
         self.rates.append(max([group["lr"] for group in self.optimizer.param_groups], default=0))
         self._check_parameters()
-        if all(p.grad is None for p in self._optimized()):
+        if "other model" not in self.told and all(p.grad is None for p in self._optimized()):
             cause = "call loss.backward() first"
             if self.backwards:
                 cause = (
@@ -306,21 +315,27 @@ class _Watcher:
                 "no gradient at all",
                 f"step() changes nothing, because no parameter has a gradient: {cause}",
             )
-        if not getattr(self.model, "training", True) and hasattr(self.model, "modules"):
-            names = {type(m).__name__ for m in self.model.modules() if _differs_in_training(m)}
-            if names:
-                self.say(
-                    "eval",
-                    f"the model is trained in evaluation mode, which changes what "
-                    f"{' and '.join(sorted(names))} computes. Call model.train() before the loop, "
-                    f"and after each evaluation",
-                )
         for name, p in _named_parameters(self.model):
             if p.grad is not None:
                 self.reached.add(name)
                 if np.any(to_array(p.grad)):
                     self.moving.add(name)
                     self._check_symmetry(name, p)
+
+    def _check_mode(self):
+        """Find a step in evaluation mode, also one that follows a first evaluation."""
+        training = getattr(self.model, "training", True)
+        if self.training and not training and hasattr(self.model, "modules"):
+            names = {type(m).__name__ for m in self.model.modules() if _differs_in_training(m)}
+            if names:
+                when = f"from step {self.steps + 1} on" if self.steps else "from the first step on"
+                self.say(
+                    "eval",
+                    f"the model is trained in evaluation mode {when}, which changes what "
+                    f"{' and '.join(sorted(names))} compute{'' if len(names) > 1 else 's'}. Call "
+                    f"model.train() before the loop, and after each evaluation",
+                )
+        self.training = training
 
     def _check_symmetry(self, name, p):
         w, g = p.data, to_array(p.grad)
@@ -521,10 +536,11 @@ class _Watcher:
         last = self.losses[-LASTING:]
         grown = len(last) == LASTING and min(last) > GROWN * abs(first) + 1e-6
         if self.steps and math.isfinite(first) and (grown or not math.isfinite(value)):
+            steps = f"{self.steps} steps" if self.steps > 1 else "one step"
             self.say(
                 "learning rate",
-                f"the loss went from {first:.4g} to {value:.4g} in {self.steps} steps: the {told} "
-                f"is probably too high. Try a tenth of it",
+                f"the loss went from {first:.4g} to {value:.4g} in {steps}: the {told} is probably "
+                f"too high. Try a tenth of it",
             )
 
 
