@@ -218,6 +218,36 @@ def test_a_mask_of_an_attention_written_by_hand():
     assert slips(model, lambda: loss(PAST)) == []
 
 
+def by_hand(hide):
+    """The loss of an attention by hand, whose scores `hide` changes."""
+    model = nn.Linear(6, 6, rng=0)
+
+    def loss():
+        q = model(TOKENS)
+        return np.mean((F.softmax(hide(q @ q.swapaxes(1, 2))) @ q) ** 2)
+
+    return model, loss
+
+
+@pytest.mark.parametrize("mask", [PAST, KEEP[:, None, :]], ids=["future", "padding"])
+def test_inverted_masks_of_an_attention_written_by_hand(mask):
+    words = "later positions only" if mask is PAST else "hides their beginnings"
+    low = np.float32(-1e9)
+    only(slips(*by_hand(lambda s: np.where(mask, low, s))), words, "np.where(mask, low, s)")
+    added = np.where(mask, low, np.float32(0))
+    only(slips(*by_hand(lambda s: s + added)), words, "s + added")
+    only(slips(*by_hand(lambda s: s + added)), "infinity must be added to the other keys")
+    assert slips(*by_hand(lambda s: np.where(~mask, low, s))) == []
+    right = np.where(mask, np.float32(0), low)
+    assert slips(*by_hand(lambda s: s + right)) == []
+
+
+def test_an_added_mask_of_a_batch():
+    added = np.where(KEEP, 0, np.float32(-1e9))
+    only(slips(*by_hand(lambda s: s + added)), "looks like one row for each sequence", "s + added")
+    assert slips(*by_hand(lambda s: s + added[:, None, :])) == []
+
+
 # ---------------------------------------------------------------- the loop
 
 

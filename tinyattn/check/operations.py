@@ -29,6 +29,8 @@ ERRORS = {
 }
 ASKING = {"engine", "check"}  # a call of a NumPy function passes through these folders
 COMPARED = (np.equal, np.not_equal)
+HIDDEN = -1e4  # scores below this number get no attention
+SEEN = "True means that a key may be seen (in some libraries it means {}): pass ~mask"
 MOST = 100  # operations with slope 0 that are noted
 # what a student writes for these functions
 WRITTEN = {
@@ -86,6 +88,8 @@ class OperationChecks:
             self._look_at_input_of_kl_div(values[1], line)
         elif op.name in BINARY and len(values) == 2:
             self._look_at_shapes(t, op, values, inputs, line)
+            if op.name == "add":
+                self._look_at_added_mask(values, inputs, line)
         elif op.name in ("cross_entropy", "log_softmax") and "cross_entropy" in functions:
             classes = _classes(values[0])
             self._look_at_scores(values[0], inputs[0], line)
@@ -100,12 +104,7 @@ class OperationChecks:
         elif op.name == "softplus" and "binary_cross_entropy_with_logits" in functions:
             self._look_at_logits(inputs[0], line)
         elif op.name == "where" and len(values) == 3:
-            if (
-                np.ndim(values[2]) == 0
-                and values[2] <= -1e4
-                and np.asarray(values[0]).dtype == bool
-            ):
-                self._look_at_mask(values[0], np.shape(values[1]), line)
+            self._look_at_where(*values, line)
         elif "attention" in op.name:
             self._look_at_attention(values, line)
         elif op.name == "sign" and t.requires_grad:
@@ -280,8 +279,37 @@ class OperationChecks:
                 if v.ndim == 2 and shapes[0][0] == v.shape[0]:
                     self._look_at_padding(v, line)
 
-    def _look_at_mask(self, mask, scores, line):
-        """Find a mask that hides the wrong keys, because True must mean "may be attended to"."""
+    def _look_at_where(self, condition, yes, no, line):
+        """Look at the mask of np.where(mask, scores, -np.inf), and at one with the two swapped."""
+        if np.asarray(condition).dtype != bool:
+            return
+        if np.ndim(no) == 0 and no <= HIDDEN:
+            self._look_at_mask(condition, np.shape(yes), line)
+        elif np.ndim(yes) == 0 and yes <= HIDDEN:
+            how = "This np.where hides the keys where its condition is True: pass ~mask"
+            self._look_at_mask(np.logical_not(condition), np.shape(no), line, how)
+
+    def _look_at_added_mask(self, values, inputs, line):
+        """Look at numbers that are 0 or minus infinity and are added to scores."""
+        for v, x in zip(values, inputs, strict=True):
+            learned = isinstance(x, Tensor) and x.requires_grad
+            if learned or not isinstance(v, np.ndarray) or v.dtype.kind != "f" or v.ndim < 2:
+                continue
+            hidden = v <= HIDDEN
+            if hidden.any() and not v[~hidden].any():
+                how = "Minus infinity must be added to the other keys"
+                other = next(np.shape(w) for w in values if w is not v)
+                self._look_at_mask(~hidden, other, line, how)
+
+    def _look_at_mask(self, mask, scores, line, how=None):
+        """Find a mask that hides the wrong keys, because True must mean "may be attended to".
+
+        Args:
+            mask    bool [..., S], True where a key may be seen
+            scores  shape of the scores, or None if they are not known
+            line    the line that uses the mask
+            how     what to do about an inverted mask, if it is not an argument of attention
+        """
         mask = np.asarray(mask)
         if mask.ndim < 2 or mask.shape[-1] < 2:
             return
@@ -289,8 +317,8 @@ class OperationChecks:
         if T == S and not mask.all() and (mask == ~np.tri(T, dtype=bool)).all():
             self.say(
                 "mask of the future",
-                "the mask lets each position see later positions only, and the last one nothing. "
-                "True means that a key may be seen (in some libraries it means hidden): pass ~mask",
+                f"the mask lets each position see later positions only, and the last one nothing. "
+                f"{how or SEEN.format('hidden')}",
                 line,
             )
         elif T == 1 or mask.ndim == 2:
@@ -302,8 +330,7 @@ class OperationChecks:
                 self.say(
                     "mask of the padding",
                     f"the mask shows the ends of the sequences and hides their beginnings, and "
-                    f"sequence {i} sees no key at all. True means that a key may be seen (in some "
-                    f"libraries it means padding): pass ~mask",
+                    f"sequence {i} sees no key at all. {how or SEEN.format('padding')}",
                     line,
                 )
         if scores is not None and mask.ndim == 2 and len(scores) > 2 and scores[0] == T:
