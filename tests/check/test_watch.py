@@ -448,6 +448,27 @@ class Plain(nn.Module):
         return np.tanh(self.first(x)) @ self.w
 
 
+class PlainFirst(nn.Module):
+    """The product of two plain arrays is not recorded."""
+
+    def __init__(self):
+        self.w = np.ones((3, 4), np.float32)
+        self.mean, self.table = np.zeros(3, np.float32), np.ones((16, 3), np.float32)
+        self.second = nn.Linear(4, 1, rng=1)
+
+    def forward(self, x):
+        return self.second(np.tanh((x - self.mean + self.table) @ self.w))
+
+
+class PlainCalled(PlainFirst):
+    def __init__(self):
+        super().__init__()
+        self.w = self.w.T
+
+    def forward(self, x):
+        return self.second(np.dot(x, self.w.T))
+
+
 class OfTheClass(nn.Module):
     w = nn.Parameter(np.ones((4, 1), np.float32))
 
@@ -487,6 +508,8 @@ class Equal(Steps):
     [
         (Inside, "a layer is made inside forward"),
         (Plain, "Plain.w [4, 1] is a plain array, so training does not change it"),
+        (PlainFirst, "PlainFirst.w [3, 4] is a plain array, so training does not change it"),
+        (PlainCalled, "PlainCalled.w [4, 3] is a plain array, so training does not change it"),
         (OfTheClass, "OfTheClass.w is an attribute of the class"),
         (Steps, "because np.heaviside in this line has the slope 0 everywhere"),
         (Rounded, "because np.sign in this line has the slope 0 everywhere"),

@@ -4,7 +4,10 @@
 line a result was computed, and where the graph was cut.
 """
 
+import ast
+import inspect
 import os
+import textwrap
 
 import numpy as np
 
@@ -350,20 +353,35 @@ class OperationChecks:
 
     def _look_at_weights(self, values, line):
         arrays = {id(v): v for v in values if isinstance(v, np.ndarray) and v.ndim == 2}
-        if not arrays or not hasattr(self.model, "modules"):
+        for module, name, v in self._plain_arrays() if arrays else ():
+            if id(v) in arrays:
+                self._say_plain_array(module, name, v, line)
+
+    def look_at_forward(self):
+        """Find plain arrays in products with the data, which no operation records."""
+        for module, name, v in self._plain_arrays():
+            for attribute, line in plain_products(type(module)):
+                if attribute == name and v.ndim == 2:
+                    self._say_plain_array(module, name, v, line)
+
+    def _plain_arrays(self):
+        """Yield (module, name, array) of each attribute that is an array of floats."""
+        if not hasattr(self.model, "modules"):
             return
         parameters = {id(p.data) for p in self.model.parameters()}
         for module in self.model.modules():
             for name, v in vars(module).items():
-                if isinstance(v, np.ndarray) and v.dtype.kind == "f" and id(v) in arrays:
-                    if id(v) not in parameters:
-                        self.say(
-                            f"array {name}",
-                            f"{type(module).__name__}.{name} {list(v.shape)} is a plain array, so "
-                            f"training does not change it. If it is a weight, write "
-                            f"nn.Parameter(...); if it is constant, nn.Buffer(...)",
-                            line,
-                        )
+                if isinstance(v, np.ndarray) and v.dtype.kind == "f" and id(v) not in parameters:
+                    yield module, name, v
+
+    def _say_plain_array(self, module, name, v, line):
+        self.say(
+            f"array {name}",
+            f"{type(module).__name__}.{name} {list(v.shape)} is a plain array, so training does "
+            f"not change it. If it is a weight, write nn.Parameter(...); if it is constant, "
+            f"nn.Buffer(...)",
+            line,
+        )
 
     def noted(self, f, run):
         """Return `run` as a function that records its use.
@@ -421,6 +439,32 @@ def outside():
     """Return (file, line) of the running code outside the library, or None."""
     _, frame = library_frames(2)
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def plain_products(kind):
+    """Return (name, (file, line)) of each self.name that `forward` of a class multiplies with @.
+
+    Empty if the source of the class is not known.
+    """
+    forward = vars(kind).get("forward")
+    try:
+        lines, first = inspect.getsourcelines(forward)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (TypeError, OSError, SyntaxError):
+        return []
+    file, found = inspect.unwrap(forward).__code__.co_filename, []
+    for node in ast.walk(tree):
+        factors = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            factors = [node.left, node.right]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in PRODUCTS:
+            factors = node.args
+        for x in factors:
+            if isinstance(x, ast.Attribute) and x.attr == "T":
+                x = x.value
+            if isinstance(x, ast.Attribute) and getattr(x.value, "id", "") == "self":
+                found.append((x.attr, (file, first + node.lineno - 1)))
+    return found
 
 
 def below(x):

@@ -134,6 +134,7 @@ class _Watcher:
         self.stepped = {f: self.operations.noted(f, run) for f, run in self.table.items()}
         HANDLED_FUNCTIONS.update(self.stepped)
         self._check_parameters()
+        self.operations.look_at_forward()
 
     def stop(self):
         """Restore the state before `start`."""
