@@ -11,7 +11,7 @@ import textwrap
 
 import numpy as np
 
-from tinyattn.check.direction import made_by
+from tinyattn.check.direction import PATH, made_by
 from tinyattn.check.recording import library_frames
 from tinyattn.engine.autograd import Tensor, is_grad_enabled
 from tinyattn.engine.convert import to_array
@@ -116,6 +116,11 @@ class OperationChecks:
             self._look_at_weights(values, line)
         if op.name in PRODUCTS or op.name.startswith("conv"):
             self._look_at_scale(values, inputs, line)
+
+    def compared_in(self, loss):
+        """Return the warnings, (topic, text, line), about comparisons that reach a loss."""
+        ages = _elementwise_below(loss) if self.compared else ()
+        return [self.compared.pop(age) for age in ages if age in self.compared]
 
     def _look_at_shapes(self, t, op, values, inputs, line):
         """Find predictions [N, 1] and labels [N], which give [N, N]."""
@@ -439,6 +444,21 @@ def outside():
     """Return (file, line) of the running code outside the library, or None."""
     _, frame = library_frames(2)
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _elementwise_below(root):
+    """Return the ages of results that reach the loss by means, sums and elementwise functions."""
+    todo, found = [(root, 0)], set()
+    while todo:
+        t, depth = todo.pop()
+        if t is None or t._operation is None or t._created in found or depth > PATH:
+            continue
+        found.add(t._created)
+        for x in t._inputs or ():
+            # follow total sums and means, and operations that keep the shape, but not layers
+            if x is not None and (t.size == 1 or x.shape == t.shape):
+                todo.append((x, depth + 1))
+    return found
 
 
 def plain_products(kind):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tinyattn.check.direction import PATH, direction
+from tinyattn.check.direction import direction
 from tinyattn.check.flow import FlowChecks, nan_in_data
 from tinyattn.check.operations import COMPARED, OperationChecks, is_parameter, outside
 from tinyattn.check.recording import observe, stop_observing
@@ -481,10 +481,8 @@ class _Watcher:
                 "to them. Call optimizer.zero_grad() before each backward pass",
             )
             self.old = {}
-        if self.operations.compared:
-            for age in _elementwise_below(root):
-                if age in self.operations.compared:
-                    self.say(*self.operations.compared.pop(age))
+        for slip in self.operations.compared_in(root):
+            self.say(*slip)
         self.flow.before_backward(root)
         sign, name, age = direction(root, self.operations.errors)
         self.turned = None
@@ -546,21 +544,6 @@ class _Watcher:
 
 
 # ---------------------------------------------------------------- what is recognized
-
-
-def _elementwise_below(root):
-    """Return the ages of results that reach the loss by means, sums and elementwise functions."""
-    todo, found = [(root, 0)], set()
-    while todo:
-        t, depth = todo.pop()
-        if t is None or t._operation is None or t._created in found or depth > PATH:
-            continue
-        found.add(t._created)
-        for x in t._inputs or ():
-            # follow total sums and means, and operations that keep the shape, but not layers
-            if x is not None and (t.size == 1 or x.shape == t.shape):
-                todo.append((x, depth + 1))
-    return found
 
 
 def _named_parameters(model):
