@@ -504,21 +504,21 @@ class Equal(Steps):
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("kind", "words", "source"),
     [
-        (Inside, "a layer is made inside forward"),
-        (Plain, "Plain.w [4, 1] is a plain array, so training does not change it"),
-        (PlainFirst, "PlainFirst.w [3, 4] is a plain array, so training does not change it"),
-        (PlainCalled, "PlainCalled.w [4, 3] is a plain array, so training does not change it"),
-        (OfTheClass, "OfTheClass.w is an attribute of the class"),
-        (Steps, "because np.heaviside in this line has the slope 0 everywhere"),
-        (Rounded, "because np.sign in this line has the slope 0 everywhere"),
-        (Equal, "all rows of first.weight [4, 3] are equal"),
+        (Inside, "a layer is made inside forward", "return nn.Linear(4, 1, rng=1)(np.tanh("),
+        (Plain, "Plain.w [4, 1] is a plain array, so training", "np.tanh(self.first(x)) @ self.w"),
+        (PlainFirst, "PlainFirst.w [3, 4] is a plain array, so training", ") @ self.w))"),
+        (PlainCalled, "PlainCalled.w [4, 3] is a plain array, so training", "np.dot(x, self.w.T)"),
+        (OfTheClass, "OfTheClass.w is an attribute of the class", None),
+        (Steps, "because np.heaviside in this line has the slope 0", "np.heaviside(self"),
+        (Rounded, "because np.sign in this line has the slope 0 everywhere", "np.sign(self"),
+        (Equal, "all rows of first.weight [4, 3] are equal", None),
     ],
 )
-def test_slips_in_a_model(kind, words):
+def test_slips_in_a_model(kind, words, source):
     model = kind()
-    only(slips(model, lambda: F.mse_loss(model(X)[:, 0], Y)), words)
+    only(slips(model, lambda: F.mse_loss(model(X)[:, 0], Y)), words, source)
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,15 @@ class OperationChecks:
         ages = _elementwise_below(loss) if self.compared else ()
         return [self.compared.pop(age) for age in ages if age in self.compared]
 
+    def users_in(self, loss):
+        """Return {identity of a parameter: the line that computed with it} for the loss's graph."""
+        users = {}
+        for t in below(loss):
+            for x in t._inputs or ():
+                if isinstance(x, Tensor) and is_parameter(x) and t._created in self.lines:
+                    users[id(x)] = self.lines[t._created]
+        return users
+
     def _look_at_shapes(self, t, op, values, inputs, line):
         """Find predictions [N, 1] and labels [N], which give [N, N]."""
         text = _crossed(*values)

@@ -110,6 +110,7 @@ class _Watcher:
         self.old = {}  # parameter -> the gradient that the last step used
         # parameters that the last backward pass reached but that belong to no module
         self.unknown = set()
+        self.users = {}  # identity of a parameter -> the line that used it in this step
         self.training = True  # the mode of the model in the last step
         self.rates = []  # the largest learning rate of each step
         self.reached, self.moving = set(), set()  # names that got a gradient; one that is not 0
@@ -484,6 +485,7 @@ class _Watcher:
         for slip in self.operations.compared_in(root):
             self.say(*slip)
         self.flow.before_backward(root)
+        self.users = self.operations.users_in(root)
         sign, name, age = direction(root, self.operations.errors)
         self.turned = None
         if sign < 0:
@@ -508,6 +510,7 @@ class _Watcher:
                 "layer in forward",
                 f"parameters of shape {shapes} are new in each step, so they are never trained: a "
                 f"layer is made inside forward or inside the loop. Make it once, in __init__",
+                next((self.users[i] for i in strange if i in self.users), None),
             )
         # keep them alive, because a new object might get the identity of an old one
         self.kept = list(strange.values())
