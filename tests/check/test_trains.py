@@ -180,5 +180,7 @@ def test_a_slip_in_the_loss_is_named_instead_of_a_guess():
         report = check.trains(mlp(out), (X, y), loss)
         line = loss.__code__.co_firstlineno + (loss.__name__ != "<lambda>")
         assert not report and len(report.causes) == 1, report
-        assert report.causes[0].startswith(f"in line {line}, ") and words in report.causes[0]
+        assert report.causes[0].startswith(f"line {line}, `") and words in report.causes[0]
     assert check.trains(mlp(1), (X, NUMBERS[:, :1]), crossed)
+    report = check.trains(mlp(1), (X, NUMBERS[:, 0]), crossed)
+    assert "`return np.mean((model(x) - y) ** 2)`: subtract of" in str(report)

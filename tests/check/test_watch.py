@@ -428,6 +428,17 @@ def test_warnings_of_sums_name_the_users_line():
     assert [w.filename for w in caught] == [__file__]
 
 
+def test_a_printed_warning_has_short_lines():
+    other = optim.SGD(linear().parameters())
+    with pytest.warns(check.SlipWarning) as caught, check.watch(linear(), other):
+        pass
+    text = str(caught[0].message)
+    printed = warnings.formatwarning(caught[0].message, check.SlipWarning, "mine.py", 1, "x = 1")
+    first, *lines, source = printed.splitlines()
+    assert first == "mine.py:1: SlipWarning: " and source == "  x = 1"
+    assert " ".join(lines) == text and max(map(len, lines)) <= 88
+
+
 # ---------------------------------------------------------------- the model
 
 

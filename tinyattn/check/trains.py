@@ -1,5 +1,6 @@
 """Check that a model learns: all parameters must change, and it must memorize a small batch."""
 
+import linecache
 import math
 from copy import deepcopy
 
@@ -118,7 +119,8 @@ class _Run:
 
     def note(self, topic, text, line):
         """Note a mistake in a line (file, number)."""
-        self.slips.setdefault(topic, f"in line {line[1]}, {text}")
+        source = linecache.getline(*line).strip()
+        self.slips.setdefault(topic, f"line {line[1]}, `{source}`: {text}")
 
     def value(self):
         """Return the loss of the batch, a Tensor with a single number."""

@@ -7,6 +7,7 @@ line.
 """
 
 import math
+import textwrap
 import warnings
 from contextlib import contextmanager
 
@@ -22,6 +23,7 @@ from tinyattn.engine.convert import to_array
 from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 from tinyattn.engine.read_only import comparing
 
+WIDTH = 88  # characters in a line of a printed warning; JupyterLab breaks longer lines anywhere
 STEPS = 5  # the first steps of the optimizer are checked in full, later ones only by their loss
 LOSSES = 100  # a loss that grows over this many steps means that the learning rate is too high
 GROWN = 20  # a loss has grown if it is this many times as large as the first one ...
@@ -34,6 +36,10 @@ SMOOTH = "Use a function with a slope instead, such as F.sigmoid for a step or F
 
 class SlipWarning(UserWarning):
     """A warning about a line of a training loop that runs, but probably contains a mistake."""
+
+    def __format__(self, spec):
+        """Return the text as Python prints it, in lines that no page breaks inside of words."""
+        return "\n" + textwrap.fill(str(self), WIDTH, break_on_hyphens=False)
 
 
 @contextmanager
