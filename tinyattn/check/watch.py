@@ -170,8 +170,13 @@ class _Watcher:
 
     def _step(self, *args, **options):
         self._check_mode()
-        if self.steps < STEPS:
-            self._before_step()
+        if self.steps >= STEPS:  # the short way of most steps
+            self.old = {}
+            found = self.step(*args, **options)
+            self.steps += 1
+            self._check_end_of_schedule()
+            return found
+        self._before_step()
         self.old = {id(p): (p, p.grad) for p in self._optimized() if p.grad is not None}
         last = self.steps == STEPS - 1
         before = [(p, p.data.copy()) for p, _ in self.old.values()] if last else []
