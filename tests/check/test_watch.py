@@ -404,6 +404,8 @@ def test_numpys_warnings_come_once():
     with pytest.warns(RuntimeWarning, match="divide by zero encountered") as caught:
         loop()
     assert len(caught) == 1 and caught[0].filename == __file__
+    printed = warnings.formatwarning(caught[0].message, caught[0].category, "mine.py", 1, "")
+    assert printed.startswith("mine.py:1: RuntimeWarning: \ndivide by zero encountered (NumPy's")
 
 
 def test_a_second_kind_of_numpys_warnings_is_not_told():

@@ -34,12 +34,18 @@ STEPPED += (np.floor_divide, np.argmax, np.argmin, np.astype)
 SMOOTH = "Use a function with a slope instead, such as F.sigmoid for a step or F.softmax for argmax"
 
 
-class SlipWarning(UserWarning):
-    """A warning about a line of a training loop that runs, but probably contains a mistake."""
-
+class _InShortLines:
     def __format__(self, spec):
         """Return the text as Python prints it, in lines that no page breaks inside of words."""
         return "\n" + textwrap.fill(str(self), WIDTH, break_on_hyphens=False)
+
+
+class SlipWarning(_InShortLines, UserWarning):
+    """A warning about a line of a training loop that runs, but probably contains a mistake."""
+
+
+# NumPy's kind of warning, under its name
+_NumberWarning = type("RuntimeWarning", (_InShortLines, RuntimeWarning), {})
 
 
 @contextmanager
@@ -232,7 +238,7 @@ class _Watcher:
             f"causes are a learning rate that is too high, a logarithm or a division of 0, or nan "
             f"in the data. Inside `with ta.detect_anomaly():`, the operation that made the first "
             f"nan is named",
-            RuntimeWarning,
+            _NumberWarning,
             file,
             number,
             registry={},
