@@ -414,9 +414,15 @@ def accuracy(model, x, y):
         a float from 0 to 1
 
     Raises:
-        ValueError: the shapes of scores and classes do not fit
+        ValueError: the shapes of scores and classes do not fit, or there is only one class
     """
     scores, y = to_array(model(x)), np.asarray(to_array(y))
+    if scores.shape[-1:] == (1,):
+        raise ValueError(
+            f"accuracy: scores of shape {scores.shape} are those of one class, which is always the "
+            "largest. For yes or no, pass metric=lambda model, x, y: "
+            "np.mean((model(x)[:, 0] > 0) == y)"
+        )
     if scores.shape[:-1] != y.shape:
         raise ValueError(
             f"accuracy: scores of shape {scores.shape} need classes of shape {scores.shape[:-1]}, "

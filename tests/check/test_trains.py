@@ -163,3 +163,24 @@ def test_frozen_parameters_are_counted_and_may_stay():
     model.requires_grad_(False)
     with pytest.raises(ValueError, match="no parameters"):
         check.trains(model, (X, CLASSES))
+
+
+def test_a_slip_in_the_loss_is_named_instead_of_a_guess():
+    def crossed(model, x, y):
+        return np.mean((model(x) - y) ** 2)
+
+    def twice(model, x, y):
+        return F.cross_entropy(F.softmax(model(x)), y)
+
+    for loss, out, y, words in (
+        (crossed, 1, NUMBERS[:, 0], "subtract of [8, 1] and [8] gives [8, 8]"),
+        (twice, 3, CLASSES, "cross_entropy gets probabilities"),
+        (lambda m, x, y: F.cross_entropy(m(x), y), 1, 0 * CLASSES, "of one class is always 0"),
+    ):
+        report = check.trains(mlp(out), (X, y), loss)
+        line = loss.__code__.co_firstlineno + (loss.__name__ != "<lambda>")
+        assert not report and len(report.causes) == 1, report
+        assert report.causes[0].startswith(f"line {line}, `") and words in report.causes[0]
+    assert check.trains(mlp(1), (X, NUMBERS[:, :1]), crossed)
+    report = check.trains(mlp(1), (X, NUMBERS[:, 0]), crossed)
+    assert "`return np.mean((model(x) - y) ** 2)`: subtract of" in str(report)

@@ -8,7 +8,7 @@ import pytest
 import tinyattn as ta
 import tinyattn.functional as F
 from tests.check.slips import CLASS, X, Y, error_of, linear, only, slips
-from tinyattn import check, nn, optim
+from tinyattn import check, nn, optim, training
 from tinyattn.engine import autograd
 from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
@@ -44,6 +44,38 @@ def test_an_accuracy_of_such_shapes():
     only(slips(model, loss), "equal of [16, 1] and [16] gives [16, 16]", "np.mean(model(X) == Y)")
 
 
+def test_an_accuracy_after_many_steps():
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+
+    def loop():
+        for _ in range(3):
+            for _ in range(8):
+                optimizer.zero_grad()
+                F.mse_loss(model(X)[:, 0], Y).backward()
+                optimizer.step()
+            with ta.no_grad():
+                np.mean((model(X) > 0) == CLASS)
+
+    found = slips(model, None, optimizer, loop=loop)
+    only(found, "equal of [16, 1] and [16] gives [16, 16]", "np.mean((model(X) > 0) == CLASS)")
+
+
+def test_a_metric_of_fit():
+    def hits(model, x, y):
+        return np.mean((model(x) > 0) == y)
+
+    def loss(model, x, y):
+        return F.binary_cross_entropy_with_logits(model(x)[:, 0], y.astype("f"))
+
+    model, data = linear(), (X, CLASS)
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+    options = {"valid": data, "metric": hits, "epochs": 3, "batch_size": 2, "quiet": True}
+    with pytest.warns(check.SlipWarning, match=r"equal of \[16, 1\] and \[16\]") as caught:
+        training.fit(model, loss, optimizer, data, **options)
+    assert len(caught) == 1 and caught[0].filename == __file__
+
+
 def test_distances_of_all_pairs_are_meant():
     model = linear()
 
@@ -65,8 +97,9 @@ def test_softmax_before_the_cross_entropy():
 
 def test_cross_entropy_of_one_column():
     model = linear(1)
+    # that all 64 labels are 0, and all gradients, follows from it
     found = slips(model, lambda: F.cross_entropy(model(X), np.zeros(16, int)))
-    assert any("cross_entropy of one class is always 0" in text for text, _, _ in found)
+    only(found, "cross_entropy of one class is always 0", "F.cross_entropy(model(X), np.zeros")
 
 
 def test_nll_loss_of_scores_and_of_probabilities():
@@ -185,6 +218,36 @@ def test_a_mask_of_an_attention_written_by_hand():
     assert slips(model, lambda: loss(PAST)) == []
 
 
+def by_hand(hide):
+    """The loss of an attention by hand, whose scores `hide` changes."""
+    model = nn.Linear(6, 6, rng=0)
+
+    def loss():
+        q = model(TOKENS)
+        return np.mean((F.softmax(hide(q @ q.swapaxes(1, 2))) @ q) ** 2)
+
+    return model, loss
+
+
+@pytest.mark.parametrize("mask", [PAST, KEEP[:, None, :]], ids=["future", "padding"])
+def test_inverted_masks_of_an_attention_written_by_hand(mask):
+    words = "later positions only" if mask is PAST else "hides their beginnings"
+    low = np.float32(-1e9)
+    only(slips(*by_hand(lambda s: np.where(mask, low, s))), words, "np.where(mask, low, s)")
+    added = np.where(mask, low, np.float32(0))
+    only(slips(*by_hand(lambda s: s + added)), words, "s + added")
+    only(slips(*by_hand(lambda s: s + added)), "infinity must be added to the other keys")
+    assert slips(*by_hand(lambda s: np.where(~mask, low, s))) == []
+    right = np.where(mask, np.float32(0), low)
+    assert slips(*by_hand(lambda s: s + right)) == []
+
+
+def test_an_added_mask_of_a_batch():
+    added = np.where(KEEP, 0, np.float32(-1e9))
+    only(slips(*by_hand(lambda s: s + added)), "looks like one row for each sequence", "s + added")
+    assert slips(*by_hand(lambda s: s + added[:, None, :])) == []
+
+
 # ---------------------------------------------------------------- the loop
 
 
@@ -240,7 +303,7 @@ def test_a_step_without_a_gradient():
 def test_an_optimizer_of_another_model():
     model, other = linear(), linear()
     found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y), optim.SGD(other.parameters()))
-    assert "holds no parameter of this model" in found[0][0]
+    only(found, "holds no parameter of this model")
 
 
 def test_a_parameter_exchanged_after_the_optimizer_was_made():
@@ -249,6 +312,11 @@ def test_a_parameter_exchanged_after_the_optimizer_was_made():
     model[2] = nn.Linear(4, 1, rng=2)
     found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y), optimizer)
     only(found, "2.bias, 2.weight of the model were made after the optimizer")
+    model = nn.Sequential(linear(4), nn.Tanh(), nn.Linear(4, 1, rng=1))
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+    model[0].weight = nn.Parameter(model[0].weight.data)
+    found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y), optimizer)
+    only(found, "0.weight of the model was made after the optimizer")
 
 
 def test_an_optimizer_of_a_part_of_the_model_is_meant():
@@ -260,9 +328,28 @@ def test_an_optimizer_of_a_part_of_the_model_is_meant():
 def test_training_in_evaluation_mode():
     model = nn.Sequential(linear(4), nn.Dropout(0.5, rng=0), nn.Linear(4, 1, rng=1)).eval()
     found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y))
-    only(found, "evaluation mode, which changes what Dropout computes")
+    only(found, "from the first step on, which changes what Dropout computes", "optimizer.step()")
     model = nn.Sequential(linear(4), nn.Dropout(0.0), nn.Linear(4, 1, rng=1)).eval()
     assert slips(model, lambda: F.mse_loss(model(X)[:, 0], Y)) == []
+
+
+def test_training_goes_on_in_evaluation_mode_after_the_first_epoch():
+    model = nn.Sequential(linear(4), nn.BatchNorm1d(4), nn.Dropout(0.5, rng=0), nn.Linear(4, 1))
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+
+    def loop(again):
+        for _ in range(3):
+            if again:
+                model.train()
+            for _ in range(8):
+                optimizer.zero_grad()
+                F.mse_loss(model(X)[:, 0], Y).backward()
+                optimizer.step()
+            model.eval()
+
+    found = slips(model, None, optimizer, loop=lambda: loop(False))
+    only(found, "from step 9 on, which changes what BatchNorm1d and Dropout compute. Call")
+    assert slips(model, None, optimizer, loop=lambda: loop(True)) == []
 
 
 def test_an_optimizer_made_in_the_loop():
@@ -317,6 +404,21 @@ def test_numpys_warnings_come_once():
     with pytest.warns(RuntimeWarning, match="divide by zero encountered") as caught:
         loop()
     assert len(caught) == 1 and caught[0].filename == __file__
+    printed = warnings.formatwarning(caught[0].message, caught[0].category, "mine.py", 1, "")
+    assert printed.startswith("mine.py:1: RuntimeWarning: \ndivide by zero encountered (NumPy's")
+
+
+def test_a_second_kind_of_numpys_warnings_is_not_told():
+    model = linear()
+
+    def loop():
+        with check.watch(model, optim.SGD(model.parameters(), lr=1e-3)):
+            large = (model(X) * 0 + np.float32(3e38)) * 10
+            np.log(large - large)
+
+    with pytest.warns(RuntimeWarning, match="overflow encountered") as caught:
+        loop()
+    assert len(caught) == 1
 
 
 def test_warnings_of_sums_name_the_users_line():
@@ -326,6 +428,17 @@ def test_warnings_of_sums_name_the_users_line():
         with check.watch(model, optim.SGD(model.parameters(), lr=1e-3)):
             np.mean(model(X) * 0 + np.float32(3e38))
     assert [w.filename for w in caught] == [__file__]
+
+
+def test_a_printed_warning_has_short_lines():
+    other = optim.SGD(linear().parameters())
+    with pytest.warns(check.SlipWarning) as caught, check.watch(linear(), other):
+        pass
+    text = str(caught[0].message)
+    printed = warnings.formatwarning(caught[0].message, check.SlipWarning, "mine.py", 1, "x = 1")
+    first, *lines, source = printed.splitlines()
+    assert first == "mine.py:1: SlipWarning: " and source == "  x = 1"
+    assert " ".join(lines) == text and max(map(len, lines)) <= 88
 
 
 # ---------------------------------------------------------------- the model
@@ -346,6 +459,27 @@ class Plain(nn.Module):
 
     def forward(self, x):
         return np.tanh(self.first(x)) @ self.w
+
+
+class PlainFirst(nn.Module):
+    """The product of two plain arrays is not recorded."""
+
+    def __init__(self):
+        self.w = np.ones((3, 4), np.float32)
+        self.mean, self.table = np.zeros(3, np.float32), np.ones((16, 3), np.float32)
+        self.second = nn.Linear(4, 1, rng=1)
+
+    def forward(self, x):
+        return self.second(np.tanh((x - self.mean + self.table) @ self.w))
+
+
+class PlainCalled(PlainFirst):
+    def __init__(self):
+        super().__init__()
+        self.w = self.w.T
+
+    def forward(self, x):
+        return self.second(np.dot(x, self.w.T))
 
 
 class OfTheClass(nn.Module):
@@ -383,19 +517,48 @@ class Equal(Steps):
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("kind", "words", "source"),
     [
-        (Inside, "a layer is made inside forward"),
-        (Plain, "Plain.w [4, 1] is a plain array, so training does not change it"),
-        (OfTheClass, "OfTheClass.w is an attribute of the class"),
-        (Steps, "np.heaviside has the slope 0 everywhere"),
-        (Rounded, "np.sign has the slope 0 everywhere"),
-        (Equal, "all rows of first.weight [4, 3] are equal"),
+        (Inside, "a layer is made inside forward", "return nn.Linear(4, 1, rng=1)(np.tanh("),
+        (Plain, "Plain.w [4, 1] is a plain array, so training", "np.tanh(self.first(x)) @ self.w"),
+        (PlainFirst, "PlainFirst.w [3, 4] is a plain array, so training", ") @ self.w))"),
+        (PlainCalled, "PlainCalled.w [4, 3] is a plain array, so training", "np.dot(x, self.w.T)"),
+        (OfTheClass, "OfTheClass.w is an attribute of the class", None),
+        (Steps, "because np.heaviside in this line has the slope 0", "np.heaviside(self"),
+        (Rounded, "because np.sign in this line has the slope 0 everywhere", "np.sign(self"),
+        (Equal, "all rows of first.weight [4, 3] are equal", None),
     ],
 )
-def test_slips_in_a_model(kind, words):
+def test_slips_in_a_model(kind, words, source):
     model = kind()
-    only(slips(model, lambda: F.mse_loss(model(X)[:, 0], Y)), words)
+    only(slips(model, lambda: F.mse_loss(model(X)[:, 0], Y)), words, source)
+
+
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (lambda z: z.astype(int).astype(np.float32), ".astype(...) to whole numbers"),
+        (lambda z: z // 1, "//"),
+        (lambda z: np.where(z > 0, np.float32(1), np.float32(0)), ">"),
+        (lambda z: np.argmax(z, axis=1)[:, None] * np.ones((1, 4), np.float32), "np.argmax"),
+    ],
+)
+def test_other_functions_of_slope_0(step, name):
+    model = nn.Sequential(linear(4), nn.Linear(4, 1, rng=1))
+    found = slips(model, lambda: F.mse_loss(model[1](step(model[0](X)))[:, 0], Y))
+    only(found, f"because {name} in this line has the slope 0 everywhere. Use a function with")
+
+
+def test_an_accuracy_is_not_the_cause_of_an_unused_layer():
+    model = nn.Sequential(linear(2), nn.Linear(2, 2, rng=1))
+    hits = []
+
+    def loss():
+        z = model[0](X)
+        hits.append(np.mean(np.argmax(z, axis=1) == CLASS))
+        return F.cross_entropy(z, CLASS)
+
+    assert slips(model, loss) == []
 
 
 def test_a_dead_network():
@@ -411,6 +574,11 @@ def test_a_cut_graph_is_named_in_the_error():
     with pytest.raises(RuntimeError) as caught, check.watch(model, optimizer):
         np.mean(np.round(model(X))).backward()
     assert "np.round in line" in "".join(caught.value.__notes__)
+    model = linear(2)
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+    with pytest.raises(RuntimeError) as caught, check.watch(model, optimizer):
+        np.mean(np.argmax(model(X), axis=1) != CLASS).backward()
+    assert "np.argmax in line" in "".join(caught.value.__notes__)
 
 
 # ---------------------------------------------------------------- afterwards

@@ -1,11 +1,15 @@
 """The report on a homework: what errors mean, and an error of several parts is printed once."""
 
+import linecache
+
 import numpy as np
 import pytest
 
+import tinyattn as ta
 from tinyattn.course.checks.errors import GUESS, meaning
 from tinyattn.course.checks.homework_checker import report
-from tinyattn.course.checks.judging import Outcome
+from tinyattn.course.checks.judging import Diagnosis, Outcome
+from tinyattn.course.checks.student import LocalStudent
 
 
 def error_in(code, **names):
@@ -82,3 +86,43 @@ def test_the_title_of_a_part_is_printed_once():
 def test_names_of_pytorch_get_the_hint_on_plain_arrays(message, line, said):
     found = meaning(message, line)[1]
     assert said in found and (found == "") == (said == "")
+
+
+RULE = """\
+@ta.primitive
+def cube(x):
+    return x**3
+
+def rule(g, y, x):
+    g *= 3 * x**2
+    return g
+
+cube.defvjp(rule)
+"""
+
+
+def written(file, name, code=RULE):
+    """The report on a function in a cell that JupyterLab runs under the name of a file."""
+    linecache.cache[file] = len(code), None, code.splitlines(keepends=True), file
+    names = {"ta": ta, "np": np, "__name__": "__main__"}
+    exec(compile(code, file, "exec"), names)
+    student = LocalStudent(names)
+    with pytest.raises(Diagnosis) as caught:
+        if name == "cube":
+            student.gradients(name, np.ones(2), arriving=np.ones(2), hint="it has one rule")
+        else:
+            getattr(student, name)(np.ones(2), hint="x is [N]")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "file", ["/tmp/ipykernel_12/345.py", "<ipython-input-3-a1b2>", "cell hw00-003"]
+)
+def test_the_line_that_writes_into_an_input_is_shown_and_nothing_is_guessed(file):
+    said = written(file, "cube")
+    assert "in the line: g *= 3 * x**2" in said and "x.copy()" in said and GUESS not in said
+    said = written(file, "double", "def double(x):\n    x *= 2\n    return x\n")
+    assert "in the line: x *= 2" in said and "writes into one of its inputs" in said
+    assert GUESS not in said
+    said = written(file, "wrong", "def wrong(x):\n    return x @ np.ones(3)\n")
+    assert "in the line: return x @ np.ones(3)" in said and f"{GUESS}x is [N]" in said

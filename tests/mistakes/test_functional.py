@@ -257,3 +257,13 @@ def test_half_precision_is_for_numpy_alone():
 def test_whole_numbers_have_no_kernel():
     with pytest.raises(TypeError, match='impl="kernel" takes float32 or float64'):
         F.max_pool1d(ta.tensor(np.arange(8).reshape(1, 1, 8)), 2, impl="kernel")
+
+
+@pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
+def test_labels_0_and_1_for_one_column_of_scores(loss):
+    scores = np.zeros((3, 1), np.float32)
+    message = "got 1 at .1,., because the input has one class. For yes or no, use binary_cross"
+    with pytest.raises(IndexError, match=message):
+        loss(scores, [0, 1, 0])
+    with pytest.raises(IndexError, match=r"from 0 to 1, got 2 at \(0,\)$"):
+        loss(np.zeros((1, 2), np.float32), [2])

@@ -94,6 +94,11 @@ def test_fit_steps_wants_one_number():
         training.fit_steps(nn.Linear(2, 1, rng=0), lambda m: m(np.zeros((3, 2), np.float32)), 2)
 
 
+def test_accuracy_of_one_column_of_scores_is_refused():
+    with pytest.raises(ValueError, match="always the largest. For yes or no, pass metric="):
+        training.accuracy(lambda x: x, np.ones((3, 1), np.float32), [1, 0, 1])
+
+
 def test_accuracy_needs_a_class_for_each_example():
     scores = np.array([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match=r"need classes of shape \(3,\), got \(2,\)"):

@@ -142,7 +142,7 @@ def alarms_of(document, folder):
 
     def note(message, category, filename, lineno, file=None, line=None):
         if issubclass(category, check.SlipWarning):
-            said.append(f"{filename}:{lineno}: {message}")
+            said.append(f"{filename}:{lineno}: {message!s}")
 
     with warnings.catch_warnings(), Watching() as watching, surroundings(folder):
         warnings.simplefilter("always")

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 
-from tinyattn.check.operations import PRODUCTS, outside
+from tinyattn.check.operations import PRODUCTS, below, outside
 from tinyattn.engine.autograd import Tensor
 
 NEEDED = PRODUCTS | {"multiply", "divide", "true_divide"}  # their rules use the inputs' values
@@ -55,7 +55,7 @@ class FlowChecks:
         if x.requires_grad and x._operation is not None and x._inputs and x.size > 1:
             line = outside()
             if line is not None and len(self.cuts) < MOST:
-                parameters = {id(t) for t in _below(x) if t._operation is None}
+                parameters = {id(t) for t in below(x) if t._operation is None}
                 self.cuts.append((parameters, line))
 
     def clear(self):
@@ -92,8 +92,8 @@ class FlowChecks:
                 break
         self.arrays.clear()
         own = self.losses.get(root._created)
-        below = {t._created for t in _below(root) if t._operation is not None}
-        left = [age for age, found in self.losses.items() if found == own and age not in below]
+        earlier = {t._created for t in below(root) if t._operation is not None}
+        left = [age for age, found in self.losses.items() if found == own and age not in earlier]
         if own and len(left) >= LEFT_OUT:
             self.say(
                 "losses left out",
@@ -101,7 +101,7 @@ class FlowChecks:
                 f"is differentiated, so the other batches change nothing. Is backward() indented "
                 f"too little? It belongs into the loop over the batches",
             )
-        for age in below:
+        for age in earlier:
             self.losses.pop(age, None)
 
     def cut_before(self, never):
@@ -118,24 +118,13 @@ class FlowChecks:
 
 def nan_in_data(root):
     """Return the name of the operation below root that received nan as data, or None."""
-    for t in _below(root):
+    for t in below(root):
         for v, x in zip(t._values or (), t._inputs or (), strict=False):
             learned = isinstance(x, Tensor) and x.requires_grad
             if not learned and isinstance(v, np.ndarray) and v.dtype.kind == "f":
                 if np.isnan(v).any():
                     return t._operation.name
     return None
-
-
-def _below(x):
-    """Return x and all tensors with a gradient that lead to it, also if parts were freed."""
-    todo, found = [x], {}
-    while todo:
-        t = todo.pop()
-        if t is not None and t.requires_grad and id(t) not in found:
-            found[id(t)] = t
-            todo += t._inputs or ()
-    return found.values()
 
 
 def _checksum(v):

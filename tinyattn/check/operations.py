@@ -4,11 +4,14 @@
 line a result was computed, and where the graph was cut.
 """
 
+import ast
+import inspect
 import os
+import textwrap
 
 import numpy as np
 
-from tinyattn.check.direction import made_by
+from tinyattn.check.direction import PATH, made_by
 from tinyattn.check.recording import library_frames
 from tinyattn.engine.autograd import Tensor, is_grad_enabled
 from tinyattn.engine.convert import to_array
@@ -29,6 +32,20 @@ ERRORS = {
 }
 ASKING = {"engine", "check"}  # a call of a NumPy function passes through these folders
 COMPARED = (np.equal, np.not_equal)
+HIDDEN = -1e4  # scores below this number get no attention
+SEEN = "True means that a key may be seen (in some libraries it means {}): pass ~mask"
+MOST = 100  # operations with slope 0 that are noted
+# what a student writes for these functions
+WRITTEN = {
+    np.equal: "==",
+    np.not_equal: "!=",
+    np.less: "<",
+    np.less_equal: "<=",
+    np.greater: ">",
+    np.greater_equal: ">=",
+    np.floor_divide: "//",
+    np.astype: ".astype(...) to whole numbers",
+}
 
 
 class OperationChecks:
@@ -42,13 +59,15 @@ class OperationChecks:
         lines      {age of a result: the line that computed it in this step}
         errors     {age of a result of a loss function: the name of the function}
         compared   {age of a result: the warning to give if the loss is computed from it}
-        cuts       (function, line) of the operations with slope 0 that the loss passed through
+        cuts       (function, line, identities of the parameters before it) of the operations with
+                   slope 0
+        noting     whether such operations are still noted
     """
 
     def __init__(self, model, say):
         self.model, self.say = model, say
         self.lines, self.errors, self.compared = {}, {}, {}
-        self.cuts = []
+        self.cuts, self.noting = [], True
         self.labels = [0, set()]  # how many labels there were, and which
 
     def clear(self):
@@ -72,10 +91,14 @@ class OperationChecks:
             self._look_at_input_of_kl_div(values[1], line)
         elif op.name in BINARY and len(values) == 2:
             self._look_at_shapes(t, op, values, inputs, line)
+            if op.name == "add":
+                self._look_at_added_mask(values, inputs, line)
         elif op.name in ("cross_entropy", "log_softmax") and "cross_entropy" in functions:
+            classes = _classes(values[0])
             self._look_at_scores(values[0], inputs[0], line)
             for f in inside:
-                if f.f_code.co_name == "cross_entropy" and "target" in f.f_locals:
+                # with one class, all labels must be 0
+                if f.f_code.co_name == "cross_entropy" and "target" in f.f_locals and classes > 1:
                     self._look_at_labels(f.f_locals["target"], line)
         elif op.name == "getitem" and "nll_loss" in functions:
             self._look_at_log_probabilities(values[0], line)
@@ -84,20 +107,29 @@ class OperationChecks:
         elif op.name == "softplus" and "binary_cross_entropy_with_logits" in functions:
             self._look_at_logits(inputs[0], line)
         elif op.name == "where" and len(values) == 3:
-            if (
-                np.ndim(values[2]) == 0
-                and values[2] <= -1e4
-                and np.asarray(values[0]).dtype == bool
-            ):
-                self._look_at_mask(values[0], np.shape(values[1]), line)
+            self._look_at_where(*values, line)
         elif "attention" in op.name:
             self._look_at_attention(values, line)
         elif op.name == "sign" and t.requires_grad:
-            self.cuts.append(("np.sign", line))
+            self._note_cut("np.sign", line, inputs)
         if op.name in PRODUCTS and t.requires_grad:
             self._look_at_weights(values, line)
         if op.name in PRODUCTS or op.name.startswith("conv"):
             self._look_at_scale(values, inputs, line)
+
+    def compared_in(self, loss):
+        """Return the warnings, (topic, text, line), about comparisons that reach a loss."""
+        ages = _elementwise_below(loss) if self.compared else ()
+        return [self.compared.pop(age) for age in ages if age in self.compared]
+
+    def users_in(self, loss):
+        """Return {identity of a parameter: the line that computed with it} for the loss's graph."""
+        users = {}
+        for t in below(loss):
+            for x in t._inputs or ():
+                if isinstance(x, Tensor) and is_parameter(x) and t._created in self.lines:
+                    users[id(x)] = self.lines[t._created]
+        return users
 
     def _look_at_shapes(self, t, op, values, inputs, line):
         """Find predictions [N, 1] and labels [N], which give [N, N]."""
@@ -115,8 +147,7 @@ class OperationChecks:
 
     def _look_at_scores(self, x, tensor, line):
         """Check that the input of cross_entropy has scores of two or more classes on axis 1."""
-        C = x.shape[1] if x.ndim > 1 else x.shape[0]
-        if C == 1:
+        if _classes(x) == 1:
             self.say(
                 "one class",
                 "cross_entropy of one class is always 0, because the only class has probability "
@@ -265,8 +296,37 @@ class OperationChecks:
                 if v.ndim == 2 and shapes[0][0] == v.shape[0]:
                     self._look_at_padding(v, line)
 
-    def _look_at_mask(self, mask, scores, line):
-        """Find a mask that hides the wrong keys, because True must mean "may be attended to"."""
+    def _look_at_where(self, condition, yes, no, line):
+        """Look at the mask of np.where(mask, scores, -np.inf), and at one with the two swapped."""
+        if np.asarray(condition).dtype != bool:
+            return
+        if np.ndim(no) == 0 and no <= HIDDEN:
+            self._look_at_mask(condition, np.shape(yes), line)
+        elif np.ndim(yes) == 0 and yes <= HIDDEN:
+            how = "This np.where hides the keys where its condition is True: pass ~mask"
+            self._look_at_mask(np.logical_not(condition), np.shape(no), line, how)
+
+    def _look_at_added_mask(self, values, inputs, line):
+        """Look at numbers that are 0 or minus infinity and are added to scores."""
+        for v, x in zip(values, inputs, strict=True):
+            learned = isinstance(x, Tensor) and x.requires_grad
+            if learned or not isinstance(v, np.ndarray) or v.dtype.kind != "f" or v.ndim < 2:
+                continue
+            hidden = v <= HIDDEN
+            if hidden.any() and not v[~hidden].any():
+                how = "Minus infinity must be added to the other keys"
+                other = next(np.shape(w) for w in values if w is not v)
+                self._look_at_mask(~hidden, other, line, how)
+
+    def _look_at_mask(self, mask, scores, line, how=None):
+        """Find a mask that hides the wrong keys, because True must mean "may be attended to".
+
+        Args:
+            mask    bool [..., S], True where a key may be seen
+            scores  shape of the scores, or None if they are not known
+            line    the line that uses the mask
+            how     what to do about an inverted mask, if it is not an argument of attention
+        """
         mask = np.asarray(mask)
         if mask.ndim < 2 or mask.shape[-1] < 2:
             return
@@ -274,8 +334,8 @@ class OperationChecks:
         if T == S and not mask.all() and (mask == ~np.tri(T, dtype=bool)).all():
             self.say(
                 "mask of the future",
-                "the mask lets each position see later positions only, and the last one nothing. "
-                "True means that a key may be seen (in some libraries it means hidden): pass ~mask",
+                f"the mask lets each position see later positions only, and the last one nothing. "
+                f"{how or SEEN.format('hidden')}",
                 line,
             )
         elif T == 1 or mask.ndim == 2:
@@ -287,8 +347,7 @@ class OperationChecks:
                 self.say(
                     "mask of the padding",
                     f"the mask shows the ends of the sequences and hides their beginnings, and "
-                    f"sequence {i} sees no key at all. True means that a key may be seen (in some "
-                    f"libraries it means padding): pass ~mask",
+                    f"sequence {i} sees no key at all. {how or SEEN.format('padding')}",
                     line,
                 )
         if scores is not None and mask.ndim == 2 and len(scores) > 2 and scores[0] == T:
@@ -308,20 +367,35 @@ class OperationChecks:
 
     def _look_at_weights(self, values, line):
         arrays = {id(v): v for v in values if isinstance(v, np.ndarray) and v.ndim == 2}
-        if not arrays or not hasattr(self.model, "modules"):
+        for module, name, v in self._plain_arrays() if arrays else ():
+            if id(v) in arrays:
+                self._say_plain_array(module, name, v, line)
+
+    def look_at_forward(self):
+        """Find plain arrays in products with the data, which no operation records."""
+        for module, name, v in self._plain_arrays():
+            for attribute, line in plain_products(type(module)):
+                if attribute == name and v.ndim == 2:
+                    self._say_plain_array(module, name, v, line)
+
+    def _plain_arrays(self):
+        """Yield (module, name, array) of each attribute that is an array of floats."""
+        if not hasattr(self.model, "modules"):
             return
         parameters = {id(p.data) for p in self.model.parameters()}
         for module in self.model.modules():
             for name, v in vars(module).items():
-                if isinstance(v, np.ndarray) and v.dtype.kind == "f" and id(v) in arrays:
-                    if id(v) not in parameters:
-                        self.say(
-                            f"array {name}",
-                            f"{type(module).__name__}.{name} {list(v.shape)} is a plain array, so "
-                            f"training does not change it. If it is a weight, write "
-                            f"nn.Parameter(...); if it is constant, nn.Buffer(...)",
-                            line,
-                        )
+                if isinstance(v, np.ndarray) and v.dtype.kind == "f" and id(v) not in parameters:
+                    yield module, name, v
+
+    def _say_plain_array(self, module, name, v, line):
+        self.say(
+            f"array {name}",
+            f"{type(module).__name__}.{name} {list(v.shape)} is a plain array, so training does "
+            f"not change it. If it is a weight, write nn.Parameter(...); if it is constant, "
+            f"nn.Buffer(...)",
+            line,
+        )
 
     def noted(self, f, run):
         """Return `run` as a function that records its use.
@@ -335,22 +409,39 @@ class OperationChecks:
             y = run(*args, **options)
             if f in COMPARED:
                 self._look_at_comparison(f, args)
-            elif is_grad_enabled() and any(
-                isinstance(x, Tensor) and x._operation is not None and x.requires_grad for x in args
-            ):
+            # astype to floats has a slope
+            if self.noting and is_grad_enabled() and getattr(y, "requires_grad", False) is False:
                 line = outside()
                 if line is not None and _calls_directly():
-                    self.cuts.append((f"np.{f.__name__}", line))
+                    self._note_cut(WRITTEN.get(f, f"np.{f.__name__}"), line, args)
             return y
 
         return noted
 
+    def _note_cut(self, name, line, inputs):
+        """Note an operation with the slope 0, and the parameters on which its inputs depend."""
+        found = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+        if found and len(self.cuts) < MOST:
+            before = {id(t) for x in found for t in below(x) if t._operation is None}
+            self.cuts.append((name, line, before))
+
+    def cut_before(self, parameters):
+        """Return (function, line) of slope 0 that only some of these parameters reach, or None.
+
+        Args:
+            parameters   identities of the parameters whose gradient is missing or 0
+        """
+        for name, line, before in self.cuts:
+            if before and before <= parameters:
+                return name, line
+        return None
+
     def _look_at_comparison(self, f, args):
         """Find an accuracy of predictions [N, 1] and labels [N], which counts N² pairs."""
         values = [to_array(x) for x in args[:2]]
-        if len(values) == 2 and not (_is_view(*values)):
+        if len(values) == 2:
             text = _crossed(*values)
-            if text is not None and np.shape(values[0])[0] > 1:
+            if text is not None and not _is_view(*values):
                 self.say(
                     "crossed comparison",
                     f"{f.__name__} of {text}: each prediction is compared with every label. Give "
@@ -362,6 +453,58 @@ def outside():
     """Return (file, line) of the running code outside the library, or None."""
     _, frame = library_frames(2)
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _elementwise_below(root):
+    """Return the ages of results that reach the loss by means, sums and elementwise functions."""
+    todo, found = [(root, 0)], set()
+    while todo:
+        t, depth = todo.pop()
+        if t is None or t._operation is None or t._created in found or depth > PATH:
+            continue
+        found.add(t._created)
+        for x in t._inputs or ():
+            # follow total sums and means, and operations that keep the shape, but not layers
+            if x is not None and (t.size == 1 or x.shape == t.shape):
+                todo.append((x, depth + 1))
+    return found
+
+
+def plain_products(kind):
+    """Return (name, (file, line)) of each self.name that `forward` of a class multiplies with @.
+
+    Empty if the source of the class is not known.
+    """
+    forward = vars(kind).get("forward")
+    try:
+        lines, first = inspect.getsourcelines(forward)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (TypeError, OSError, SyntaxError):
+        return []
+    file, found = inspect.unwrap(forward).__code__.co_filename, []
+    for node in ast.walk(tree):
+        factors = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            factors = [node.left, node.right]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in PRODUCTS:
+            factors = node.args
+        for x in factors:
+            if isinstance(x, ast.Attribute) and x.attr == "T":
+                x = x.value
+            if isinstance(x, ast.Attribute) and getattr(x.value, "id", "") == "self":
+                found.append((x.attr, (file, first + node.lineno - 1)))
+    return found
+
+
+def below(x):
+    """Return x and all tensors with a gradient that lead to it, also if parts were freed."""
+    todo, found = [x], {}
+    while todo:
+        t = todo.pop()
+        if t is not None and t.requires_grad and id(t) not in found:
+            found[id(t)] = t
+            todo += t._inputs or ()
+    return found.values()
 
 
 def _calls_directly():
@@ -379,6 +522,10 @@ def _crossed(a, b):
     if flat[0] > 1 and column == (flat[0], 1):
         return f"{list(shapes[0])} and {list(shapes[1])} gives {[flat[0]] * 2}"
     return None
+
+
+def _classes(x):
+    return x.shape[1] if x.ndim > 1 else x.shape[0]
 
 
 def _cut_at_0(x):

@@ -1,10 +1,13 @@
 """Check that a model learns: all parameters must change, and it must memorize a small batch."""
 
+import linecache
 import math
 from copy import deepcopy
 
 import numpy as np
 
+from tinyattn.check.operations import OperationChecks
+from tinyattn.check.recording import observe, stop_observing
 from tinyattn.check.report import Report, name_of, number
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
@@ -65,19 +68,21 @@ class _Run:
         nonzero     names of the parameters that received a gradient other than 0
         moved       names of the parameters that have changed
         connected   whether the loss depends on any parameter
+        slips       {topic: what `watch` would say about the loss}
     """
 
     def __init__(self, module, loss, batch, trained):
         self.module, self.loss, self.batch = _without_dropout(deepcopy(module)), loss, batch
         self.parameters = {n: p for n, p in self.module.named_parameters() if n in trained}
         self.losses, self.arrived, self.nonzero, self.connected = [], set(), set(), True
+        self.slips = {}
 
     def train(self, steps, rate, learned):
         """Train until the loss is low enough, for at most `steps` steps."""
         before = {n: p.data.copy() for n, p in self.parameters.items()}
         moments = {n: (np.zeros_like(a), np.zeros_like(a)) for n, a in before.items()}
         for t in range(1, steps + 1):
-            value = self.value()
+            value = self.value() if self.losses else self.first_value()
             self.losses.append(value.item())
             self.connected = value.requires_grad
             if not math.isfinite(self.losses[-1]) or not self.connected:
@@ -98,6 +103,24 @@ class _Run:
         self.moved = {
             n for n, p in self.parameters.items() if not np.array_equal(p.data, before[n])
         }
+
+    def first_value(self):
+        """Return the loss of the batch, and note the mistakes in it."""
+        operations = OperationChecks(self.module, self.note)
+        observe(operations.look)
+        try:
+            value = self.value()
+        finally:
+            stop_observing(operations.look)
+        if value._operation is not None:
+            for slip in operations.compared_in(value):
+                self.note(*slip)
+        return value
+
+    def note(self, topic, text, line):
+        """Note a mistake in a line (file, number)."""
+        source = linecache.getline(*line).strip()
+        self.slips.setdefault(topic, f"line {line[1]}, `{source}`: {text}")
 
     def value(self):
         """Return the loss of the batch, a Tensor with a single number."""
@@ -169,12 +192,12 @@ def _report(module, run, trained, batch, learned):
     title, first, last = f"trains: {name_of(module)}", run.losses[0], run.losses[-1]
     n, size = len(trained), sum(p.size for p in run.parameters.values())
     course = f"loss {number(first)} → {number(last)} in {len(run.losses) - 1} steps on one batch"
-    faults, causes = _faults(run, trained), []
+    faults, causes = _faults(run, trained), list(run.slips.values())
     if run.connected and not last <= learned * first:
         faults.append(
             f"the batch is not memorized: expected a loss below {number(learned * first)}"
         )
-        causes = _why_not_learned(run, batch)
+        causes = causes or _why_not_learned(run, batch)
     frozen = [name for name, p in module.named_parameters() if name not in trained]
     frozen = f", {len(frozen)} frozen" if frozen else ""
     what = f"{n} parameters{frozen}, {course}"
@@ -243,7 +266,7 @@ def _why_not_learned(run, batch):
         return ["the loss fell and rose again: unstable, without a norm, or too deep"]
     return [
         "the loss falls, but slowly: too few parameters for this many examples, a squashing "
-        "function after the last layer, targets of another scale, or too few steps="
+        "function after the last layer, targets of another scale, or too few steps"
     ]
 
 

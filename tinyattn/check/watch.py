@@ -7,12 +7,13 @@ line.
 """
 
 import math
+import textwrap
 import warnings
 from contextlib import contextmanager
 
 import numpy as np
 
-from tinyattn.check.direction import PATH, direction
+from tinyattn.check.direction import direction
 from tinyattn.check.flow import FlowChecks, nan_in_data
 from tinyattn.check.operations import COMPARED, OperationChecks, is_parameter, outside
 from tinyattn.check.recording import observe, stop_observing
@@ -22,16 +23,29 @@ from tinyattn.engine.convert import to_array
 from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 from tinyattn.engine.read_only import comparing
 
+WIDTH = 88  # characters in a line of a printed warning; JupyterLab breaks longer lines anywhere
 STEPS = 5  # the first steps of the optimizer are checked in full, later ones only by their loss
 LOSSES = 100  # a loss that grows over this many steps means that the learning rate is too high
 GROWN = 20  # a loss has grown if it is this many times as large as the first one ...
 LASTING = 5  # ... in this many steps in a row, because single batches of a good training reach it
 WHOLE_NUMBERS = (np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around)
 STEPPED = (*WHOLE_NUMBERS, np.heaviside, np.less, np.less_equal, np.greater, np.greater_equal)
+STEPPED += (np.floor_divide, np.argmax, np.argmin, np.astype)
+SMOOTH = "Use a function with a slope instead, such as F.sigmoid for a step or F.softmax for argmax"
 
 
-class SlipWarning(UserWarning):
+class _InShortLines:
+    def __format__(self, spec):
+        """Return the text as Python prints it, in lines that no page breaks inside of words."""
+        return "\n" + textwrap.fill(str(self), WIDTH, break_on_hyphens=False)
+
+
+class SlipWarning(_InShortLines, UserWarning):
     """A warning about a line of a training loop that runs, but probably contains a mistake."""
+
+
+# NumPy's kind of warning, under its name
+_NumberWarning = type("RuntimeWarning", (_InShortLines, RuntimeWarning), {})
 
 
 @contextmanager
@@ -52,7 +66,7 @@ def watch(model, optimizer):
     that hides the wrong keys, a missing `zero_grad()`, an optimizer of another model,
     parameters that no gradient reaches, a learning rate that is too high, gradients clipped
     after the step, a schedule that ends before the training, and nan in the data. NumPy's own
-    warnings about overflow, division by zero and nan appear once instead of at every step. Only
+    own warning about overflow, division by zero or nan appears once instead of at every step. Only
     the current thread is checked.
 
     The same batch in each step is not found, because a training with all data looks the same.
@@ -108,6 +122,8 @@ class _Watcher:
         self.old = {}  # parameter -> the gradient that the last step used
         # parameters that the last backward pass reached but that belong to no module
         self.unknown = set()
+        self.users = {}  # identity of a parameter -> the line that used it in this step
+        self.training = True  # the mode of the model in the last step
         self.rates = []  # the largest learning rate of each step
         self.reached, self.moving = set(), set()  # names that got a gradient; one that is not 0
 
@@ -131,10 +147,12 @@ class _Watcher:
         self.stepped = {f: self.operations.noted(f, run) for f, run in self.table.items()}
         HANDLED_FUNCTIONS.update(self.stepped)
         self._check_parameters()
+        self.operations.look_at_forward()
 
     def stop(self):
         """Restore the state before `start`."""
         self._stop_looking()
+        self._restore(COMPARED)
         for name in ("step", "zero_grad"):
             vars(self.optimizer).pop(name, None)
         if autograd.backward_pass is self.mine:  # otherwise, a block inside this one is still open
@@ -147,14 +165,24 @@ class _Watcher:
             stop_observing(self.flow.look)
             self.flow.stop()
             self.comparing.__exit__(None, None, None)
-            for f, ours in self.stepped.items():
-                if HANDLED_FUNCTIONS[f] is ours:
-                    HANDLED_FUNCTIONS[f] = self.table[f]
+            self._restore(STEPPED)  # an accuracy is often computed later, so COMPARED stay
             self.operations.clear()
+            self.operations.noting = False
+
+    def _restore(self, functions):
+        for f in functions:
+            if HANDLED_FUNCTIONS[f] is self.stepped[f]:
+                HANDLED_FUNCTIONS[f] = self.table[f]
 
     def _step(self, *args, **options):
-        if self.steps < STEPS:
-            self._before_step()
+        self._check_mode()
+        if self.steps >= STEPS:  # the short way of most steps
+            self.old = {}
+            found = self.step(*args, **options)
+            self.steps += 1
+            self._check_end_of_schedule()
+            return found
+        self._before_step()
         self.old = {id(p): (p, p.grad) for p in self._optimized() if p.grad is not None}
         last = self.steps == STEPS - 1
         before = [(p, p.data.copy()) for p, _ in self.old.values()] if last else []
@@ -200,16 +228,17 @@ class _Watcher:
         warnings.warn_explicit(f"check.watch: {text}", SlipWarning, file, number, registry={})
 
     def noise(self, kind, flag):
-        """Report NumPy's overflow, division by zero or nan, but only the first time."""
-        if kind in self.told or outside() is None:
+        """Report NumPy's first overflow, division by zero or nan, because others follow from it."""
+        if "noise" in self.told or outside() is None:
             return
-        self.told.add(kind)
+        self.told.add("noise")
         file, number = outside()
         warnings.warn_explicit(
-            f"{kind} encountered (told once in this block). The usual causes are a learning rate "
-            f"that is too high, a logarithm or a division of 0, or nan in the data. Inside `with "
-            f"ta.detect_anomaly():`, the operation that made the first nan is named",
-            RuntimeWarning,
+            f"{kind} encountered (NumPy's later warnings in this block are left out). The usual "
+            f"causes are a learning rate that is too high, a logarithm or a division of 0, or nan "
+            f"in the data. Inside `with ta.detect_anomaly():`, the operation that made the first "
+            f"nan is named",
+            _NumberWarning,
             file,
             number,
             registry={},
@@ -218,8 +247,10 @@ class _Watcher:
     def explain(self, error):
         """Add the observations so far to an error of the block."""
         if self.operations.cuts and isinstance(error, RuntimeError) and "gradient" in str(error):
-            name, (_, number) = self.operations.cuts[0]
-            error.add_note(f"check.watch: {name} in line {number} has the slope 0 everywhere")
+            name, (_, number), _ = self.operations.cuts[-1]
+            error.add_note(
+                f"check.watch: {name} in line {number} has the slope 0 everywhere. {SMOOTH}"
+            )
 
     def finish(self):
         """Give the warnings that are only possible at the end."""
@@ -257,11 +288,12 @@ class _Watcher:
         elif held - set(wanted) and set(wanted) - held:
             frozen = {id(p) for p in self.model.parameters()}
             if held - frozen:
-                names = _names([wanted[i] for i in set(wanted) - held])
+                names = [wanted[i] for i in set(wanted) - held]
                 self.say(
                     "exchanged",
-                    f"{names} of the model were made after the optimizer, which still holds the "
-                    f"old ones. Make the optimizer after the last change of the model",
+                    f"{_names(names)} of the model {'were' if names[1:] else 'was'} made after the "
+                    f"optimizer, which still holds the old ones. Make the optimizer after the last "
+                    f"change of the model",
                 )
         for module in self.model.modules() if hasattr(self.model, "modules") else ():
             kind = type(module)
@@ -291,7 +323,7 @@ class _Watcher:
     def _before_step(self):
         self.rates.append(max([group["lr"] for group in self.optimizer.param_groups], default=0))
         self._check_parameters()
-        if all(p.grad is None for p in self._optimized()):
+        if "other model" not in self.told and all(p.grad is None for p in self._optimized()):
             cause = "call loss.backward() first"
             if self.backwards:
                 cause = (
@@ -302,21 +334,27 @@ class _Watcher:
                 "no gradient at all",
                 f"step() changes nothing, because no parameter has a gradient: {cause}",
             )
-        if not getattr(self.model, "training", True) and hasattr(self.model, "modules"):
-            names = {type(m).__name__ for m in self.model.modules() if _differs_in_training(m)}
-            if names:
-                self.say(
-                    "eval",
-                    f"the model is trained in evaluation mode, which changes what "
-                    f"{' and '.join(sorted(names))} computes. Call model.train() before the loop, "
-                    f"and after each evaluation",
-                )
         for name, p in _named_parameters(self.model):
             if p.grad is not None:
                 self.reached.add(name)
                 if np.any(to_array(p.grad)):
                     self.moving.add(name)
                     self._check_symmetry(name, p)
+
+    def _check_mode(self):
+        """Find a step in evaluation mode, also one that follows a first evaluation."""
+        training = getattr(self.model, "training", True)
+        if self.training and not training and hasattr(self.model, "modules"):
+            names = {type(m).__name__ for m in self.model.modules() if _differs_in_training(m)}
+            if names:
+                when = f"from step {self.steps + 1} on" if self.steps else "from the first step on"
+                self.say(
+                    "eval",
+                    f"the model is trained in evaluation mode {when}, which changes what "
+                    f"{' and '.join(sorted(names))} compute{'' if len(names) > 1 else 's'}. Call "
+                    f"model.train() before the loop, and after each evaluation",
+                )
+        self.training = training
 
     def _check_symmetry(self, name, p):
         w, g = p.data, to_array(p.grad)
@@ -340,22 +378,20 @@ class _Watcher:
         still = [n for n in names if n in self.reached and n not in self.moving]
         if len(still) < len(names):
             self._check_still(still)
-        cut = ""
-        if self.operations.cuts:
-            name, (_, number) = self.operations.cuts[0]
-            cut = f" In line {number}, {name} has the slope 0 everywhere."
-        if never and self.reached and (self.operations.cuts or len(never) == len(names)):
-            self.say(
-                "unreached",
-                f"no gradient reached {_names(never)} in {STEPS} steps. Something between them and "
-                f"the loss cuts the graph (.data, .numpy(), .detach(), a comparison, rounding), or "
-                f"forward does not use them.{cut}",
-                self.operations.cuts[0][1] if self.operations.cuts else self.caller,
-            )
-        elif never and self.reached:
-            parameters = dict(_named_parameters(self.model))
+        parameters = dict(_named_parameters(self.model))
+        without = {id(p) for n, p in parameters.items() if n not in self.reached}
+        unmoved = {id(p) for n, p in parameters.items() if n not in self.moving}
+        if never and self.reached:
+            cut = self.operations.cut_before(without)
             line = self.flow.cut_before({id(parameters[n]) for n in never})
-            if line is not None:
+            if cut is not None:
+                self.say(
+                    "unreached",
+                    f"no gradient reached {_names(never)} in {STEPS} steps, because {cut[0]} in "
+                    f"this line has the slope 0 everywhere. {SMOOTH}",
+                    cut[1],
+                )
+            elif line is not None:
                 self.say(
                     "unreached",
                     f"no gradient reached {_names(never)} in {STEPS} steps, because .numpy() in "
@@ -363,14 +399,31 @@ class _Watcher:
                     f"write .detach() if they are meant to stay fixed",
                     line,
                 )
-        elif still and (self.operations.cuts or len(still) == len(names)):
-            self.say(
-                "all zero",
-                f"the gradient of {_names(still)} was exactly 0 in {STEPS} steps, so they do not "
-                f"move. A step function, a ReLU whose inputs are all negative, a factor 0, or a "
-                f"loss that does not depend on them may be the cause.{cut}",
-                self.operations.cuts[0][1] if self.operations.cuts else self.caller,
-            )
+            elif len(never) == len(names):
+                self.say(
+                    "unreached",
+                    f"no gradient reached {_names(never)} in {STEPS} steps. Something between them "
+                    f"and the loss cuts the graph (.data, .numpy(), .detach(), a comparison, "
+                    f"rounding), or forward does not use them",
+                    self.caller,
+                )
+        elif still:
+            cut = self.operations.cut_before(unmoved)
+            if cut is not None:
+                self.say(
+                    "all zero",
+                    f"the gradient of {_names(still)} was exactly 0 in {STEPS} steps, because "
+                    f"{cut[0]} in this line has the slope 0 everywhere. {SMOOTH}",
+                    cut[1],
+                )
+            elif len(still) == len(names) and "one class" not in self.told:
+                self.say(
+                    "all zero",
+                    f"the gradient of {_names(still)} was exactly 0 in {STEPS} steps, so they do "
+                    f"not move. A step function, a ReLU whose inputs are all negative, a factor 0, "
+                    f"or a loss that does not depend on them may be the cause",
+                    self.caller,
+                )
 
     def _check_rates(self):
         if not any(self.rates):
@@ -446,11 +499,10 @@ class _Watcher:
                 "to them. Call optimizer.zero_grad() before each backward pass",
             )
             self.old = {}
-        if self.operations.compared:
-            for age in _elementwise_below(root):
-                if age in self.operations.compared:
-                    self.say(*self.operations.compared.pop(age))
+        for slip in self.operations.compared_in(root):
+            self.say(*slip)
         self.flow.before_backward(root)
+        self.users = self.operations.users_in(root)
         sign, name, age = direction(root, self.operations.errors)
         self.turned = None
         if sign < 0:
@@ -475,6 +527,7 @@ class _Watcher:
                 "layer in forward",
                 f"parameters of shape {shapes} are new in each step, so they are never trained: a "
                 f"layer is made inside forward or inside the loop. Make it once, in __init__",
+                next((self.users[i] for i in strange if i in self.users), None),
             )
         # keep them alive, because a new object might get the identity of an old one
         self.kept = list(strange.values())
@@ -502,29 +555,15 @@ class _Watcher:
         last = self.losses[-LASTING:]
         grown = len(last) == LASTING and min(last) > GROWN * abs(first) + 1e-6
         if self.steps and math.isfinite(first) and (grown or not math.isfinite(value)):
+            steps = f"{self.steps} steps" if self.steps > 1 else "one step"
             self.say(
                 "learning rate",
-                f"the loss went from {first:.4g} to {value:.4g} in {self.steps} steps: the {told} "
-                f"is probably too high. Try a tenth of it",
+                f"the loss went from {first:.4g} to {value:.4g} in {steps}: the {told} is probably "
+                f"too high. Try a tenth of it",
             )
 
 
 # ---------------------------------------------------------------- what is recognized
-
-
-def _elementwise_below(root):
-    """Return the ages of results that reach the loss by means, sums and elementwise functions."""
-    todo, found = [(root, 0)], set()
-    while todo:
-        t, depth = todo.pop()
-        if t is None or t._operation is None or t._created in found or depth > PATH:
-            continue
-        found.add(t._created)
-        for x in t._inputs or ():
-            # follow total sums and means, and operations that keep the shape, but not layers
-            if x is not None and (t.size == 1 or x.shape == t.shape):
-                todo.append((x, depth + 1))
-    return found
 
 
 def _named_parameters(model):

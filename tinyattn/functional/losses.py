@@ -239,7 +239,15 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
             f"must have shape {expected}, got {np.shape(target)}"
             f"{_advice_on_target(name, input, target)}"
         )
-    ids = check_indices(f"{name} target", target, input.shape[axis], ignore_index, "labels")
+    try:
+        ids = check_indices(f"{name} target", target, input.shape[axis], ignore_index, "labels")
+    except IndexError as error:
+        if input.shape[axis] != 1:
+            raise
+        raise IndexError(
+            f"{error}, because the input has one class. For yes or no, use "
+            "binary_cross_entropy_with_logits(scores[:, 0], labels), or give the model two outputs"
+        ) from None
     weight = _class_weights(name, weight, input.shape[axis], input.dtype)
     counted = ids != ignore_index
     if weight is None and counted.all():

@@ -9,6 +9,7 @@ PRODUCT = re.compile(r"matmul: Input operand 1 .*\(size (\d+) is different from 
 BROADCAST = re.compile(r"could not be broadcast together with shapes (\([\d,]*\)) (\([\d,]*\))")
 GUESS = "Perhaps this helps: "  # before a hint that was written for the task, not for the error
 OVERWRITTEN = "a name was given another value"
+WRITTEN = "an input is written into"
 OTHERS = (
     (
         "setting an array element with a sequence",
@@ -19,7 +20,7 @@ OTHERS = (
     ),
     (
         "read-only",
-        "an input is written into",
+        WRITTEN,
         "Your code writes into one of its inputs, which other code still needs unchanged. A "
         "gradient that is changed in place is wrong everywhere else. Write x = x * 2 instead of "
         "x *= 2, use np.where instead of x[...] = 0, or work on a copy, x.copy().",

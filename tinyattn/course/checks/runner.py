@@ -8,6 +8,7 @@ import base64
 import collections
 import gc
 import math
+import re
 import traceback
 import types
 import warnings
@@ -132,9 +133,8 @@ def read_only(value):
 
 def failure(error):
     """Return an exception as plain data, with the student's line that raised it."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "cell" in f.filename]
     # the lines of a sample solution are not known, so none is shown
-    line = next((f.line for f in reversed(frames) if f.line), "")
+    line = next(_lines(error), "")
     try:
         message = str(error)
     except Exception:  # an exception class of the student's own
@@ -144,6 +144,21 @@ def failure(error):
         "message": message[:LONGEST_TEXT],
         "line": line[:200],
     }
+
+
+def _lines(error):
+    """Yield the lines of a notebook's cells that led to an error, the innermost first.
+
+    A rule that writes into its arguments is the cause of an error at the line of backward().
+    """
+    errors = [error]
+    while errors[-1].__cause__ is not None and len(errors) < DEEPEST:
+        errors.append(errors[-1].__cause__)
+    for e in reversed(errors):
+        for frame in reversed(traceback.extract_tb(e.__traceback__)):
+            # the names of cells in the sandbox, in JupyterLab and in a browser
+            if frame.line and re.search("cell|ipykernel|ipython-input", frame.filename):
+                yield frame.line
 
 
 def plain(value, depth=0):

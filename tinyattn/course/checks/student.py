@@ -10,7 +10,7 @@ import inspect
 import linecache
 
 from tinyattn.course.checks import runner
-from tinyattn.course.checks.errors import GUESS, OVERWRITTEN, meaning
+from tinyattn.course.checks.errors import GUESS, OVERWRITTEN, WRITTEN, meaning
 from tinyattn.course.checks.judging import NO_RETURN, Diagnosis, Unfinished
 
 
@@ -148,7 +148,8 @@ def _diagnosis(reply, hint):
         return Diagnosis(message, message)
     line = f"\nin the line: {reply['line']}" if reply["line"] else ""
     short, sentence = meaning(message, reply["line"])
-    known = short == OVERWRITTEN or (error == "NameError" and message.startswith("there is no"))
+    known = short in (OVERWRITTEN, WRITTEN) or error == "WrittenError"
+    known = known or (error == "NameError" and message.startswith("there is no"))
     guess = f"{GUESS}{hint}" if hint and not known else ""
     lines = [f"it stops with {error}: {message}{line}", sentence, guess]
     return Diagnosis(
