@@ -5,9 +5,9 @@
 In message passing, the segments are the receivers. The order of the rows does not matter, so the
 reductions are suitable for sets. An empty segment gives 0, or 1 for prod. Slides K35, K37.
 
-The functions of segments other than sum and mean take `impl`, which is "numpy" (array algebra,
-which can be differentiated more than once), "kernel" (compiled loops) or "auto" ("kernel" where it
-is faster).
+All functions of segments except segment_sum and segment_mean take `impl`, which is "numpy" (array
+algebra, which can be differentiated more than once), "kernel" (compiled loops) or "auto" ("kernel"
+where it is faster).
 """
 
 import numpy as np
