@@ -228,7 +228,10 @@ class Optimizer:
             self._misfit(f"a group has {value} parameter(s) in the saved state, but {old} here")
 
     def _taken_state(self, p, group, state):
-        """Return the saved state of the parameter p in its dtype, with integer counters."""
+        """Return the saved state of the parameter p in its dtype, after a check of its form.
+
+        Counters, such as the number of steps, become integers.
+        """
         names = self.state_names(group)
         if state and names is not None and state.keys() != names:
             self._misfit(
