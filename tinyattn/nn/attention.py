@@ -86,9 +86,9 @@ class MultiheadAttention(Module):
             k                      tokens from which the keys are computed, [B, S, kdim]
             v                      tokens from which the values are computed, [B, S, vdim]
             mask                   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have
-                                   length 1. True means that query t may attend to key s, and None
-                                   that all may attend to all. To hide padding, pass
-                                   keep[:, None, :], where keep [B, S] is False for padding
+                                   length 1, True where query t may attend to key s. None: all may
+                                   attend to all. To hide padding, pass keep[:, None, :], where
+                                   keep [B, S] is False for padding
             causal                 True: query t attends only to the keys s ≤ t
             need_weights           True: return the weights too, for which impl="auto" is always
                                    "numpy". False: return None instead of them, which is faster
@@ -257,8 +257,8 @@ class MultiheadAttention(Module):
         padding = f". To hide padding with {keep}" if name == "mask" else ""
         raise ValueError(
             f"{type(self).__name__}: {name} must be {shapes} with "
-            f"[{'B, ' if batched else ''}H, T, S] = {scores} (any axis may be 1), got shape "
-            f"{given}{padding}"
+            f"[{'B, ' if batched else ''}H, T, S] = {scores} (any axis may have length 1), got "
+            f"shape {given}{padding}"
         )
 
     def extra_repr(self):

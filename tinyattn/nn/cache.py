@@ -19,7 +19,7 @@ class KeyValueCache:
     """A cache of the keys and values [B, H, S, d] of all tokens so far.
 
     Row b holds lengths[b] tokens (lengths [B]), and lengths[b] is the position of its next token.
-    H is the number of heads that have keys and values.
+    S is the largest of these lengths, and H the number of heads that have keys and values.
     """
 
     def __init__(self):
