@@ -331,7 +331,10 @@ def _highest(scores, K):
 
 
 def _may_improve(answers, total, K, t, max_len, length_penalty):
-    """Return whether the search can still find a better answer. Log-probabilities can only fall."""
+    """Return whether the search of one sequence can still find a better answer after t steps.
+
+    `total` contains the log-probabilities of its partial sequences [K], which can only fall.
+    """
     if len(answers) >= K or total.max() == -np.inf:
         return False
     longest = max_len if length_penalty > 0 else t + 1

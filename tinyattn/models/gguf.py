@@ -60,7 +60,7 @@ class GGUF(NamedTuple):
             default   value if the key is missing. If None, a missing key is an error
 
         Raises:
-            ValueError: the value is not of this kind
+            ValueError: the key is missing and has no default, or the value is not of this kind
         """
         value = self.metadata.get(key, default)
         fits = {str: str, float: int | float, int: int}[kind]

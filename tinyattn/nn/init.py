@@ -43,7 +43,7 @@ def uniform_(tensor, a=0.0, b=1.0, rng=None):
         rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
-        ValueError: a is larger than b, or not finite
+        ValueError: a > b, or a or b is not finite
     """
     check_range("uniform_", above=-math.inf, below=math.inf, a=a, b=b)
     if not a <= b:
