@@ -43,7 +43,7 @@ def _batched(name, x, n):
     if x.ndim not in (n + 1, n + 2):
         axes = ["C", "L"] if n == 1 else ["C", "H", "W"]
         raise ValueError(
-            f"{name}: expected [B, {', '.join(axes)}] or [{', '.join(axes)}], got shape {x.shape}"
+            f"{name}: x must be [B, {', '.join(axes)}] or [{', '.join(axes)}], got shape {x.shape}"
         )
     return (x, False) if x.ndim == n + 2 else (x[None], True)
 

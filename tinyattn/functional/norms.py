@@ -128,7 +128,7 @@ def batch_norm(
     check_range("batch_norm", 0, below=math.inf, eps=eps)
     check_range("batch_norm", 0, 1, momentum=momentum)
     if x.ndim < 2:
-        raise ValueError(f"batch_norm: expected [B, C, ...], got shape {x.shape}")
+        raise ValueError(f"batch_norm: x must be [B, C, ...], got shape {x.shape}")
     if x.dtype == np.float16:
         parameters = weight, bias, training, momentum, eps
         return _wide(

@@ -207,11 +207,13 @@ Graph.__setattr__ = _refuse_a_change  # this error message is clearer than the d
 
 def _node_ids(name, ids):
     ids = np.asarray(to_array(ids))
+    what = "graph" if name == "batch" else "node"
     if ids.ndim != 1:
-        what = "graph" if name == "batch" else "node"
         raise ValueError(f"Graph: {name} must be a list of {what} indices, got shape {ids.shape}")
     if ids.size and ids.dtype.kind not in "iu":
-        raise TypeError(f"Graph: {name} must be integers, got {ids.dtype}")
+        raise TypeError(
+            f"Graph: {name} must be integers, got {ids.dtype}. Pass {what} indices, such as [0, 1]"
+        )
     return ids.astype(np.intp)  # make a copy, because the graph is frozen
 
 

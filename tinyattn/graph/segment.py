@@ -228,7 +228,9 @@ def _check_segments(name, values, ids, n):
         raise TypeError(f"{name}: values must be numbers, got bool. Convert them with .astype(int)")
     ids = np.asarray(to_array(ids))
     if ids.size and ids.dtype.kind not in "iu":
-        raise TypeError(f"{name}: ids must be integers, got {ids.dtype}")
+        raise TypeError(
+            f"{name}: ids must be integers, got {ids.dtype}. Convert them with .astype(int)"
+        )
     if values.ndim == 0 or ids.shape != values.shape[:1]:
         raise ValueError(
             f"{name}: expected an id for each row of values, got ids of shape {ids.shape} and "
