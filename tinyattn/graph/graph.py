@@ -48,7 +48,7 @@ class Graph:
     num_graphs: int | None = None
 
     def __getattr__(self, name):
-        """Raise the error for a missing attribute, with its name in this library."""
+        """Raise AttributeError for the missing `name`, with what to write instead, if known."""
         raise torch_hints.no_such_attribute("a Graph", name, other_names.GRAPH_NAMES, self)
 
     def __getitem__(self, name):

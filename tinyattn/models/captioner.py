@@ -275,7 +275,9 @@ class Attend(nn.Module):
         self.score, self.weights = score, weights or Softmax()
 
     def keys(self, z):
-        """Return the part of the score that does not depend on the state, or None without `keys`.
+        """Return the part of the score that does not depend on the state.
+
+        The result is None if `score` has no method `keys`.
 
         Args:
             z   features of the regions [B, R, D]
@@ -439,7 +441,10 @@ class _Captioner(nn.Module):
         return [Caption(b.tokens, a, b.log_probability) for b, a in zip(best, maps, strict=True)]
 
     def _maps(self, images, written, start):
-        """Return the attention weights [T, R] before each of the T words of each caption."""
+        """Return the attention weights [T, R] before each of its T words for each caption.
+
+        `written` contains the token ids of the captions. Without attention, each entry is None.
+        """
         longest = max((len(w) for w in written), default=0)
         tokens = np.zeros((len(written), max(longest, 1)), np.int64)
         tokens[:, 0] = start

@@ -300,10 +300,11 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
 
 
 class _Candidates:
-    """The best continuations in scores [B, K, V].
+    """The best continuations in scores [B, K, V], where `ends` are the stop tokens.
 
-    `ending` contains those of the K likeliest that end with a stop token. `total`, `parent` and
-    `token` [B, K] describe the K likeliest continuations that do not end.
+    `ending` contains (sequence, beam, token) for those of the K likeliest that end with a stop
+    token. `total`, `parent` and `token` [B, K] are the log-probability, the beam and the new token
+    of the K likeliest continuations that do not end.
     """
 
     def __init__(self, scores, ends, K):
@@ -355,7 +356,7 @@ def log_softmax(logits):
 
 
 def _called(step, tokens, state):
-    """Return the checked logits [N, V] and the state of one call."""
+    """Call step(tokens, state), and return its logits [N, V] and its state, after a check."""
     answer = step(tokens, state)
     if not (isinstance(answer, tuple) and len(answer) == 2):
         raise TypeError(

@@ -61,7 +61,7 @@ def pair_features(a, b):
 
 
 def _cylindrical(p):
-    """Return pT, rapidity y = ½ ln((E + pz)/(E - pz)), and the angle φ around the beam.
+    """Return pT, rapidity y = ½ ln((E + pz)/(E - pz)), and angle φ of four-momenta p [..., 4].
 
     For a massless particle along the beam, E + pz or E - pz is 0. This 0 is replaced by 1e-20, so y
     is large but not infinite.

@@ -156,8 +156,9 @@ class MultiheadAttention(Module):
     def _is_self_attention(self, q, k, v, need_weights, impl, cache):
         """Return whether `F.packed_self_attention` can be used.
 
-        It needs q = k = v, and neither returns weights nor supports dropout or a cache. This
-        selects an operation, whose implementation is chosen in ops/attention.py.
+        That function needs q = k = v, and it neither returns weights nor supports dropout or a
+        cache. Only the operation is selected here. Its implementation is chosen in
+        ops/attention.py.
         """
         drop = self.dropout > 0 and self.training
         one = self.in_proj_weight is not None and q is k and k is v

@@ -233,7 +233,7 @@ def reserve_in_all(caches, shape, dtype):
 
 
 def _alike(a, b):
-    """Return whether two arrays have the same memory layout."""
+    """Return whether two arrays have the same shape, strides and dtype."""
     return a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
 
 

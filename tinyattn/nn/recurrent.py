@@ -253,7 +253,7 @@ class _Recurrent(Module):
                 setattr(self, f"{part}_l{layer}{suffix}", uniform_parameter(shape, bound, rng))
 
     def _places(self):
-        """Return (layer, suffix of the parameter names) for each state, in the order of states."""
+        """Return a list with (layer, suffix of the parameter names) for each state, in order."""
         directions = ("", "_reverse") if self.bidirectional else ("",)
         return [(layer, suffix) for layer in range(self.num_layers) for suffix in directions]
 

@@ -203,7 +203,7 @@ def _clones(layer, n):
 
 
 def _weights(attention, x, context, mask, causal):
-    """Return the attention weights of all heads as an array."""
+    """Return the weights with which x attends to context in `attention`, an array [B, H, T, S]."""
     options = {"need_weights": True, "average_attn_weights": False}
     return attention(x, context, context, mask, causal, **options)[1].data
 

@@ -76,7 +76,7 @@ class Optimizer:
         self.shapes = [p.shape for p in self._parameters()]
 
     def __getattr__(self, name):
-        """Raise the error for a missing attribute, with its name in this library."""
+        """Raise AttributeError for the missing `name`, with what to write instead, if known."""
         raise torch_hints.no_such_attribute("an optimizer", name, other_names.OPTIMIZER_NAMES, self)
 
     def __setattr__(self, name, value):
