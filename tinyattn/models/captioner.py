@@ -441,7 +441,7 @@ class _Captioner(nn.Module):
         return [Caption(b.tokens, a, b.log_probability) for b, a in zip(best, maps, strict=True)]
 
     def _maps(self, images, written, start):
-        """Return the attention weights [T, R] before each of its T words for each caption.
+        """Return, for each caption, the attention weights [T, R] before each of its T words.
 
         `written` contains the token ids of the captions. Without attention, each entry is None.
         """
