@@ -91,7 +91,7 @@ BAD = [
     (lambda: F.neighbour_table(5, 3), r"lengths must be a tuple.*got 5"),
     (lambda: F.pad(ones(2, 3), 1), "pad must be .*got 1 for shape"),
     (lambda: F.conv1d(ones(1, 1, 2), ones(1, 1, 3)), "does not fit"),
-    (lambda: F.conv2d(ones(2, 5), ones(4, 2, 3, 3)), r"expected \[B, C, H, W\]"),
+    (lambda: F.conv2d(ones(2, 5), ones(4, 2, 3, 3)), r"x must be \[B, C, H, W\]"),
     (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), stride=2, padding="same"), "needs stride=1"),
     (
         lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), padding="reflect"),

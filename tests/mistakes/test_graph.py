@@ -98,15 +98,19 @@ def some_graph(N=6, E=14, seed=0):
         (([0], [0], 0), r"src must be empty, because there are no nodes, but src\[0\] is 0"),
         (([0, 1], [0], 3), "src has 2 senders, but dst has 1 receivers"),
         (([[0]], [[0]], 3), r"src must be a list of node indices, got shape \(1, 1\)"),
+        (
+            ([0], [0], 1, None, None, None, [[0]]),
+            "batch must be a list of graph indices, got shape",
+        ),
         (([], [], -1), "num_nodes must be a whole number >= 0, got -1"),
         (([], [], True), "num_nodes must be a whole number >= 0, got True"),
         (
             ([0], [1], 2, np.ones((3, 1))),
-            "x must have one row for each node, so 2, got",
+            "x must have a row for each of the 2 nodes, got shape",
         ),
         (
             ([0], [1], 2, None, np.ones((2, 1))),
-            "one row for each edge, so 1, got shape",
+            "edge_attr must have a row for each of the 1 edges, got shape",
         ),
         (([0], [1], 2, None, None, None, [0, 1]), "edge 0 runs from node 0 of graph 0 to node 1"),
         (
@@ -385,11 +389,11 @@ def test_graphs_that_make_no_batch():
     [
         (
             {"u": np.ones((1, 3)), "batch": [0, 1]},
-            "u must have one row for each graph, so 2",
+            "u must have a row for each of the 2 graphs",
         ),
         (
             {"u": np.ones((3, 1)), "batch": [0, 1], "num_graphs": 4},
-            "u must have one row for each graph, so 4",
+            "u must have a row for each of the 4 graphs",
         ),
         ({"batch": [0, 2], "num_graphs": 2}, "got num_graphs="),
         ({"num_graphs": 2}, "got num_graphs="),

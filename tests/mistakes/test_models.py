@@ -100,7 +100,7 @@ def test_a_missing_package_is_explained(monkeypatch):
             lambda: Regions(3, (4,), 9)(PICTURES.images),
             "Regions: the images have 81 regions, expected 9",
         ),
-        (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[0]), "START first"),
+        (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[0]), "the start token first"),
         (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[:, :1]), "at least one word"),
         (lambda: captioner()(PICTURES.images, PICTURES.tokens[:2]), "got 5 images and 2 captions"),
     ],

@@ -108,7 +108,7 @@ MISTAKES = [
     (
         "graph.Graph([0], [1], 2, x=np.ones((3, 1)))",
         ValueError,
-        "one row for each node, so 2",
+        "a row for each of the 2 nodes",
     ),
     ("graph.GCNConv(3, 4)(x, g)", ValueError, r"\[3, 3\]", r"\[2, 3\]"),
     ("graph.GCNConv(3, 4)(x, np.array([[0, 1], [1, 0]]))", TypeError, "Graph", "edge_index"),

@@ -65,9 +65,10 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
     """Return the self-attention of H heads whose queries, keys and values are packed in one array.
 
     The result is the same as if you split x into queries, keys and values, split each of these into
-    heads, and call `scaled_dot_product_attention`. This function copies nothing and computes the
-    gradient of x as one array. If the compiled code runs, the gradient cannot be differentiated
-    again, for which the other function has impl="numpy".
+    heads, call `scaled_dot_product_attention`, and concatenate the heads of its result. This
+    function copies nothing and computes the gradient of x as one array. If the compiled code runs,
+    the gradient cannot be differentiated again. For that, use `scaled_dot_product_attention` with
+    impl="numpy".
 
     Args:
         x           all queries, then all keys, then all values of a token, [..., T, 3·H·d]. Each of
@@ -137,7 +138,7 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
 
 
 def _check_inputs(q, k, v, mask, bias, scale):
-    """Return all arguments as Tensors of one dtype (mask: an array or None) with fitting shapes."""
+    """Return (q, k, v, mask, bias, scale) with arrays of one dtype, after a check of all shapes."""
     q, k, v = _tensor(q, "q"), _tensor(k, "k"), _tensor(v, "v")
     bias = None if bias is None else _tensor(bias, "bias")
     mask = None if mask is None else _bool_mask(mask)
@@ -176,7 +177,7 @@ def _bool_mask(mask):
 
 
 def _shape_of_scores(q, k, v):
-    """Return the shape [..., T, S]."""
+    """Return the shape [..., T, S] of the scores, for q, k and v of these shapes."""
     for name, axes, x in (("q", "T, D", q), ("k", "S, D", k), ("v", "S, E", v)):
         if len(x) < 2:
             raise ValueError(f"{name} must be [..., {axes}]")

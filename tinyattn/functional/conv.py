@@ -23,7 +23,10 @@ from tinyattn.ops.pool import avg_pool, max_pool
 
 
 def _as_tuple(name, what, value, n, least):
-    """Return an option as a tuple of n whole numbers of at least `least`."""
+    """Return the `value` of the option `what` as a tuple of n whole numbers >= `least`.
+
+    `name` begins the message of an error.
+    """
     values = (value,) * n if value is None or np.isscalar(value) else tuple(value)
     whole = [isinstance(v, int | np.integer) and not isinstance(v, bool) for v in values]
     if len(values) != n or not all(whole):
@@ -40,7 +43,7 @@ def _batched(name, x, n):
     if x.ndim not in (n + 1, n + 2):
         axes = ["C", "L"] if n == 1 else ["C", "H", "W"]
         raise ValueError(
-            f"{name}: expected [B, {', '.join(axes)}] or [{', '.join(axes)}], got shape {x.shape}"
+            f"{name}: x must be [B, {', '.join(axes)}] or [{', '.join(axes)}], got shape {x.shape}"
         )
     return (x, False) if x.ndim == n + 2 else (x[None], True)
 
@@ -153,6 +156,8 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 
         y[o, i] = b[o] + Σ_c Σ_k w[o, c, k] x[c, i · stride + k · dilation - padding]
 
+    Outside of the sequence, x is 0.
+
     Args:
         x          sequences of length L with C channels [B, C, L], or one of them [C, L]
         weight     w [O, C / groups, K], for O output channels and a kernel of length K
@@ -206,7 +211,7 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 
 
 def _pool(operation, name, x, kernel_size, stride, padding, dilation, n, impl):
-    """Compute one number for each window with a pooling operation."""
+    """Apply `operation`, which is max_pool or avg_pool, along the last n axes of x."""
     x, unbatched = _batched(name, x, n)
     kernel = _as_tuple(name, "kernel_size", kernel_size, n, 1)
     stride = kernel if stride is None else _as_tuple(name, "stride", stride, n, 1)
@@ -366,7 +371,7 @@ def pad(input, pad, mode="constant", value=0.0):
         pad     numbers of added elements, from the last axis backwards: (left, right, top, bottom,
                 …), as in PyTorch. A negative number removes elements
         mode    must be "constant"
-        value   the constant of which the added elements consist, or None for 0
+        value   value of the added elements, or None for 0
 
     Raises:
         ValueError: pad does not have two numbers for each of the last axes

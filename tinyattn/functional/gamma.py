@@ -11,8 +11,8 @@ from tinyattn.ops.gamma import polygamma
 def lgamma(x):
     """Return the log-gamma function of each element of x, ln |Γ(x)|.
 
-    It is infinite at the poles 0, -1, -2, … For x < ½, the function is computed as ln π - ln |sin
-    πx| - ln Γ(1 - x).
+    It is infinite at the poles 0, -1, -2, … For x < ½, the function is computed as
+    ln π - ln |sin πx| - ln Γ(1 - x).
     """
     left, inner = _mirrored(x)
     y = polygamma(inner, 0)
@@ -24,8 +24,8 @@ def lgamma(x):
 def digamma(x):
     """Return the digamma function of each element of x, ψ(x) = d/dx ln |Γ(x)|.
 
-    It has no value at the poles 0, -1, -2, … For x < ½, the function is computed as ψ(1 - x) - π /
-    tan πx.
+    At the poles 0, -1, -2, …, where ψ has no value, the result is -inf. For x < ½, the function is
+    computed as ψ(1 - x) - π / tan πx.
     """
     left, inner = _mirrored(x)
     y = polygamma(inner, 1)
@@ -42,7 +42,7 @@ def _mirrored(x):
 def _from_pole(x, left):
     """Return π (x - nearest whole number), which has the same |sin| and tan as πx.
 
-    For x ≥ ½, the result is not used. It is π/2, so that sin and tan are not 0.
+    Where `left` (x < ½) is False, the result is not used. It is π/2, so that sin and tan are not 0.
     """
     left = left & np.isfinite(to_array(x))
     near = np.where(left, np.rint(np.where(left, to_array(x), 0)), 0)

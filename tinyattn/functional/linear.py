@@ -106,7 +106,7 @@ def one_hot(ids, num_classes=None):
 
 
 def _length(name, x, p, axis, eps):
-    """Return (Σ|x|ᵖ)^(1/p), but at least the constant eps, so that 0/0 cannot occur."""
+    """Return (Σ|x|ᵖ)^(1/p) along an axis, but at least eps, so that 0/0 cannot occur."""
     check_range(name, 0, below=math.inf, eps=eps)
     if p == 2:
         s = np.sum(x * x, axis=axis, keepdims=True)
@@ -142,7 +142,7 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     Args:
         x1     x₁ [...]
         x2     x₂, which broadcasts with x₁
-        axis   axis of the vectors, counted after broadcasting, which the result does not have
+        axis   axis of the vectors after broadcasting. The result does not have this axis
         eps    ε >= 0, the smallest value of each length in the divisor
 
     Raises:

@@ -1,8 +1,8 @@
 """Loss functions, which measure how far predictions are from their targets.
 
-The formulas call the arguments input and target x and t. `reduction` is "mean" or "sum", which
-return a single number, or "none", which returns all losses. All functions raise ValueError if the
-shapes of input and target do not fit, or if reduction has any other value.
+In the formulas, x is `input` and t is `target`. `reduction` is "mean" or "sum", which return a
+single number, or "none", which returns all losses. All functions raise ValueError if the shapes of
+input and target do not fit, or if reduction has any other value.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def _same_shape(name, input, target):
     if np.shape(input) != np.shape(target):
         raise ValueError(
             f"{name}: input has shape {np.shape(input)}, but target has {np.shape(target)}. Give "
-            "both the same shape (to broadcast one of them is nearly always a mistake here)"
+            "both the same shape (broadcasting one of them is nearly always a mistake here)"
         )
     return as_tensor(input), as_tensor(target)
 
@@ -231,7 +231,10 @@ def _nll_loss(name, input, target, weight, ignore_index, reduction):
 
 
 def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss_of):
-    """Compute nll_loss or cross_entropy, which share their checks, weights and ignored classes."""
+    """Compute nll_loss or cross_entropy, which share their checks, weights and ignored classes.
+
+    loss_of(ids) returns the loss of each example for the classes `ids`, without weights.
+    """
     expected = input.shape[:axis] + input.shape[axis + 1 :]
     if np.shape(target) != expected:
         raise ValueError(

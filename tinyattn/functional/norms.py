@@ -29,7 +29,7 @@ def _last_axes(name, x, normalized_shape):
 
 
 def _check_shapes(name, shape, **parameters):
-    """Raise unless each parameter is None or has this shape. Kernels do not broadcast."""
+    """Raise unless each parameter is None or has the shape `shape`. Kernels do not broadcast."""
     for what, p in parameters.items():
         if p is not None and np.shape(p) != shape:
             raise ValueError(f"{name}: {what} must have shape {shape}, got {np.shape(p)}")
@@ -109,8 +109,8 @@ def batch_norm(
         x              [B, C, ...]
         running_mean   running average of the mean [C], an array that is updated in training. It may
                        be None in training
-        running_var    running average of the variance (Σ (x - mean)² / (n - 1) for n values of a
-                   feature), in the same form
+        running_var    running average [C] of the variance, Σ (x - mean)² / (n - 1) for n values of
+                       a feature, in the same form as running_mean
         weight         [C], or None for 1
         bias           [C], or None for 0
         training       True: mean and var are those of the batch, over all axes but axis 1, where
@@ -128,7 +128,7 @@ def batch_norm(
     check_range("batch_norm", 0, below=math.inf, eps=eps)
     check_range("batch_norm", 0, 1, momentum=momentum)
     if x.ndim < 2:
-        raise ValueError(f"batch_norm: expected [B, C, ...], got shape {x.shape}")
+        raise ValueError(f"batch_norm: x must be [B, C, ...], got shape {x.shape}")
     if x.dtype == np.float16:
         parameters = weight, bias, training, momentum, eps
         return _wide(

@@ -27,8 +27,8 @@ def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
                 except "sums" can be differentiated more than once
                 "sums"    the index sums as loops (compiled if Numba is installed)
                 "numpy"   two matrix products and array algebra
-                "kernel"  two matrix products, and compiled code for the gates of a GRU or LSTM. It
-                          does not exist for an RNN, whose single gate leaves nothing to combine
+                "kernel"  two matrix products, and compiled code for the gates of a GRU or LSTM. An
+                          RNN has no "kernel", because its single gate leaves nothing to combine
                 "auto"    "kernel" where it is faster, otherwise "numpy"
     """
     x, w_ih, w_hh, b_ih, b_hh, *state = of_one_dtype(x, w_ih, w_hh, b_ih, b_hh, *state)

@@ -6,9 +6,10 @@ predicts the properties of the object. The letters are the same as in the paper,
 
     β_i in [0, 1]                           the condensation strength of point i
     q_i = arctanh² β_i + q_min              its charge
-    α_k                                     the condensation point of object k: its highest charge
+    α_k                                     the condensation point of object k, its point of
+                                            highest charge
     V̌_k(x) = |x - x_αk|² q_αk               attracts the points of object k
-    V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk    repels all other points, falls linearly to 0 at 1
+    V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk    repels all other points closer than 1
 
 Slides K55-K60, KB02.
 """
@@ -147,7 +148,10 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
 
 
 def _object_ids(truth, event):
-    """Return the object of each point, numbered across events (-1 for noise), and its event."""
+    """Return the object of each point (-1 for noise), and the event of each object.
+
+    The objects of all events are numbered together.
+    """
     hits = np.flatnonzero(truth >= 0)
     labels, label = np.unique(truth[hits], return_inverse=True)
     names, number = np.unique(event[hits] * len(labels) + label, return_inverse=True)
@@ -165,7 +169,10 @@ def _condensation_points(q, object_of_hit):
 
 
 def _shares(event, E, like):
-    """Return 1 / (E · number in the event), weights that turn a sum into a mean over E events."""
+    """Return the weights 1 / (E · n), where n counts the entries of `event` with the same event.
+
+    They turn a sum over the entries into a mean over E events. Their dtype is that of `like`.
+    """
     return (1 / (np.bincount(event, minlength=E)[event] * E)).astype(to_array(like).dtype)
 
 
@@ -175,7 +182,7 @@ def _attraction(x, q, x_alpha, q_alpha, hits, mine):
 
 
 class _Pairs:
-    """The pairs of a point and another object that repel: less than 1 apart and in the same event.
+    """The pairs of a point and a different object of its event that are less than 1 apart.
 
     The pairs are yielded in blocks. Few pairs are kept, but many are searched for again each time,
     because 100,000 points and 200 objects may give 20 million pairs. The search uses plain arrays,
@@ -208,7 +215,7 @@ class _Pairs:
             yield np.concatenate(points), np.concatenate(objects)
 
     def _blocks(self):
-        """Return (rows of points, slice of objects) of each event."""
+        """Yield (rows of points, slice of the objects of their event) in blocks of limited size."""
         _, _, _, event_of_object, events = self.given
         first = np.searchsorted(event_of_object, np.arange(len(events) + 1))
         for rows, start, stop in zip(events, first, first[1:], strict=False):
@@ -223,7 +230,10 @@ class _Pairs:
 
 
 def _properties(loss, charge, event, E):
-    """Return the mean over the events of Σ L_i ξ_i / Σ ξ_i, which is 0 where all ξ are 0."""
+    """Return the mean over E events of Σ L_i ξ_i / Σ ξ_i for losses L_i and charges ξ_i.
+
+    An event in which all charges are 0 counts as 0.
+    """
     weight = segment_sum(charge, event, E)
     some = to_array(weight) > 0
     total = segment_sum(loss * charge, event, E)
@@ -261,7 +271,7 @@ def _check_loss_arguments(beta, x, truth, property_loss, batch):
 
 
 def _events(name, batch, N):
-    """Return the rows of each event."""
+    """Return a list with the rows of the points of each event."""
     if batch is None:
         return [np.arange(N)]
     batch = check_batch(name, batch, N, of="event")
@@ -319,7 +329,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
 
 
 def _finite(name, letter, values):
-    """Return the values of N points as floats, or raise ValueError for NaN and infinity."""
+    """Return the argument `letter`, values of N points, as floats. NaN or infinity is an error."""
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name}: expected {letter} to be real numbers, got {values.dtype}")
     values = values.astype(np.result_type(values.dtype, np.float32))  # 0 - 1 is 255 in uint8
@@ -363,9 +373,9 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
     pair with the highest IoU is matched first, and each object is matched at most once.
 
     Args:
-        found       index of the object to which each point was assigned [N] int, or a negative
-                    number for none, the first result of `condense`
-        truth       index of each point's true object [N] int, or a negative number for noise
+        found       index of the object to which each point was assigned [N] int, negative for no
+                    object, such as the first result of `condense`
+        truth       index of each point's true object [N] int, negative for noise
         threshold   a pair matches only if its IoU is above this number
         weights     w_i [N], for example the energies of the points, or None for w_i = 1
         batch       index of each point's event [N] int, or None for a single event. The same number
@@ -425,7 +435,10 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
 
 
 def _highest_first(iou, f_of, t_of, used_f, used_t, threshold):
-    """Choose pairs in the order of their IoU, using each object at most once."""
+    """Return the pairs with an IoU above the threshold, the highest first, each object only once.
+
+    Pair p is (f_of[p], t_of[p]). used_f and used_t are True for objects that are not available.
+    """
     chosen = []
     for p in np.argsort(-iou, kind="stable"):
         if not iou[p] > threshold:

@@ -64,7 +64,7 @@ class GCNConv(Module):
         Raises:
             ValueError: the shapes do not fit, or the weights of the edges to a node have a negative
                 sum
-            TypeError: `graph` is not a Graph
+            TypeError: x is not an array, or `graph` is not a Graph
         """
         x = nodes("GCNConv", x, graph, self.in_channels)
         graph, w = self._edges(graph, edge_weight, x.dtype)
@@ -82,7 +82,10 @@ class GCNConv(Module):
         return y if self.bias is None else y + self.bias
 
     def _edges(self, graph, w, dtype):
-        """Return the edges and their weights, which are 1 for new loops."""
+        """Return the graph, with self-loops if the layer adds them, and the weights of its edges.
+
+        The weight of a new self-loop is 1.
+        """
         if w is None:
             w = np.ones(graph.num_edges, dtype)
         elif np.shape(w) != (graph.num_edges,) or not hasattr(w, "dtype"):
@@ -167,7 +170,7 @@ class GATConv(Module):
 
         Raises:
             ValueError: x has a different shape
-            TypeError: `graph` is not a Graph
+            TypeError: x is not an array, or `graph` is not a Graph
         """
         x, graph, a = self._attend(x, graph)
         a = F.dropout(a, self.dropout, self.training, self.rng)
@@ -216,7 +219,7 @@ class GraphNetBlock(Module):
                        order, without those that are None. None: e does not change
         node_model     φᵛ, in the same form. None: x does not change
         global_model   φᵘ, in the same form. None: u does not change
-        aggregate      "sum", "mean", "max", "min" or "prod", instead of the three sums
+        aggregate      what Σ means in the formulas: "sum", "mean", "max", "min" or "prod"
 
     Raises:
         ValueError: `aggregate` is unknown
@@ -240,7 +243,7 @@ class GraphNetBlock(Module):
 
         Raises:
             ValueError: x, e or u is not a matrix with a row for each node, edge or graph
-            TypeError: `graph` is not a Graph
+            TypeError: x is not an array, or `graph` is not a Graph
         """
         x = nodes("GraphNetBlock", x, graph)
         e, u = (None if f is None else as_tensor(f) for f in (e, u))

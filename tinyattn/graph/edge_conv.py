@@ -1,16 +1,18 @@
 """Layers on point clouds: EdgeConv on a given graph, and layers that choose the neighbours.
 
-Here x_i is the receiving point, and x_j are its neighbours:
+Here x_i is the receiving point, and x_j are its neighbours. □ is the maximum, mean or sum, and ‖
+concatenates:
 
     EdgeConv, DynamicEdgeConv   y_i = □_j  nn(x_i ‖ x_j - x_i)
-    GravNetConv                 y_i = W₁ x_i + W₂ (mean_j m_ij ‖ max_j m_ij),  m_ij = e^(-10 d²_ij)
-                                h_j
+    GravNetConv                 y_i = W₁ x_i + W₂ (mean_j m_ij ‖ max_j m_ij)
+                                m_ij = exp(-10 d²_ij) h_j,   h_j a linear map of x_j
 
-If nn starts with a linear layer, its product splits: A x_i + B (x_j - x_i) = (A - B) x_i + B x_j.
-The two products are computed once for each of the N points, so only a sum remains for each of
-the N·K edges. If □ is the maximum, increasing activations at the end of nn can be applied after the
-maximum instead of before it. If nn contains nothing else, (A - B) x_i is added after the maximum
-too, and no tensor of edges is needed at all (slide K44).
+If nn starts with a linear layer with the weights [A B], its product splits:
+A x_i + B (x_j - x_i) = (A - B) x_i + B x_j. The two products are computed once for each of the N
+points, so only a sum remains for each of the N·K edges. If □ is the maximum, increasing activations
+at the end of nn can be applied after the maximum instead of before it. If nn contains nothing but
+the linear layer and such activations, (A - B) x_i is added after the maximum too, and no tensor of
+edges is needed at all (slide K44).
 
 Parameters have the same names and shapes as in PyTorch Geometric.
 """
@@ -36,7 +38,7 @@ MONOTONE = (ReLU, LeakyReLU, Tanh, Sigmoid)
 
 
 def _first_linear(nn):
-    """Return the first linear layer of nn and the layers after it, or (None, None).
+    """Return the linear layer with which nn starts and the layers after it, or (None, None).
 
     Only layers whose `forward` has not been overridden are split, and all others are called.
     """
@@ -57,7 +59,8 @@ def _split_product(linear, x):
     if linear.in_features != 2 * F:
         raise ValueError(
             f"EdgeConv: nn accepts {linear.in_features} features, but its input has 2 · {F} "
-            "features (the point and the difference to its neighbour)"
+            "features (the point and the difference to its neighbour). Begin nn with "
+            f"nn.Linear({2 * F}, ...)"
         )
     A, B = linear.weight[:, :F], linear.weight[:, F:]
     p = x @ (A - B).T
@@ -258,7 +261,10 @@ def _edge_conv(nn, x, index, aggr):
 
 
 def _of_sums(p, q, index, aggr):
-    """Return □_k (p_i + q_j). p_i is independent of k, so it is added after the mean or maximum."""
+    """Return □_k (p_i + q_j) with j = index_ik.
+
+    p_i does not depend on k, so it is added after the mean or maximum.
+    """
     if aggr == "max":
         return p + neighbour_max(q, index)
     mean = mean_max(np.ones(index.shape, q.dtype), q, index)[:, : q.shape[1]]

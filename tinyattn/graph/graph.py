@@ -48,7 +48,7 @@ class Graph:
     num_graphs: int | None = None
 
     def __getattr__(self, name):
-        """Raise the error for a missing attribute, with its name in this library."""
+        """Raise AttributeError for the missing `name`, with what to write instead, if known."""
         raise torch_hints.no_such_attribute("a Graph", name, other_names.GRAPH_NAMES, self)
 
     def __getitem__(self, name):
@@ -82,7 +82,7 @@ class Graph:
             if value is not None and not (np.ndim(value) and len(value) == n):
                 shape = np.shape(to_array(value))
                 raise ValueError(
-                    f"Graph: {name} must have one row for each {of}, so {n}, got shape {shape}"
+                    f"Graph: {name} must have a row for each of the {n} {of}s, got shape {shape}"
                 )
 
     def _checked_num_graphs(self):
@@ -207,10 +207,13 @@ Graph.__setattr__ = _refuse_a_change  # this error message is clearer than the d
 
 def _node_ids(name, ids):
     ids = np.asarray(to_array(ids))
+    what = "graph" if name == "batch" else "node"
     if ids.ndim != 1:
-        raise ValueError(f"Graph: {name} must be a list of node indices, got shape {ids.shape}")
+        raise ValueError(f"Graph: {name} must be a list of {what} indices, got shape {ids.shape}")
     if ids.size and ids.dtype.kind not in "iu":
-        raise TypeError(f"Graph: {name} must be integers, got {ids.dtype}")
+        raise TypeError(
+            f"Graph: {name} must be integers, got {ids.dtype}. Pass {what} indices, such as [0, 1]"
+        )
     return ids.astype(np.intp)  # make a copy, because the graph is frozen
 
 
@@ -337,6 +340,7 @@ def from_networkx(G, x=None, edge_attr=None):
         a `Graph`
 
     Raises:
+        TypeError: G is not a graph of networkx
         ValueError: a node or edge lacks a named attribute, its values are not numbers, or their
             shapes differ
     """
@@ -358,7 +362,8 @@ def from_networkx(G, x=None, edge_attr=None):
 def _features(argument, names, usual, what, items):
     """Return the attributes `names` of all nodes or edges as an array, or None without them.
 
-    `items` are pairs of the user's name for a node or edge and the dictionary of its attributes.
+    `items` are pairs of the user's name for a node or edge and the dictionary of its attributes. If
+    `names` is None, the attribute is `usual`. `argument` and `what` are words for the messages.
     """
     found = [data for _, data in items]
     if names is None:

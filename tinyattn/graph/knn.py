@@ -274,7 +274,10 @@ def _clouds(name, x, batch):
 
 
 def _offsets(batch):
-    """Return the start of each cloud, and the number of points, for batch in ascending order."""
+    """Return an array of the starts of all clouds and, at its end, the number of points.
+
+    `batch` must be in ascending order.
+    """
     starts = np.flatnonzero(batch[1:] != batch[:-1]) + 1
     return np.unique(np.concatenate([[0], starts, [len(batch)]]))
 

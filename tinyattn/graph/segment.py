@@ -5,9 +5,9 @@
 In message passing, the segments are the receivers. The order of the rows does not matter, so the
 reductions are suitable for sets. An empty segment gives 0, or 1 for prod. Slides K35, K37.
 
-The functions of segments other than sum and mean take `impl`, which is "numpy" (array algebra,
-which can be differentiated more than once), "kernel" (compiled loops) or "auto" ("kernel" where it
-is faster).
+All functions of segments except segment_sum and segment_mean take `impl`, which is "numpy" (array
+algebra, which can be differentiated more than once), "kernel" (compiled loops) or "auto" ("kernel"
+where it is faster).
 """
 
 import numpy as np
@@ -228,7 +228,9 @@ def _check_segments(name, values, ids, n):
         raise TypeError(f"{name}: values must be numbers, got bool. Convert them with .astype(int)")
     ids = np.asarray(to_array(ids))
     if ids.size and ids.dtype.kind not in "iu":
-        raise TypeError(f"{name}: ids must be integers, got {ids.dtype}")
+        raise TypeError(
+            f"{name}: ids must be integers, got {ids.dtype}. Convert them with .astype(int)"
+        )
     if values.ndim == 0 or ids.shape != values.shape[:1]:
         raise ValueError(
             f"{name}: expected an id for each row of values, got ids of shape {ids.shape} and "

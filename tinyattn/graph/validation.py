@@ -36,7 +36,10 @@ def check_points(name, x, features=None, what="x"):
 
 
 def check_matrix(name, x, features=None, what="x"):
-    """Return points x [N, features] as a Tensor, or raise ValueError. None: any number of them."""
+    """Return points x [N, features] as a Tensor, or raise ValueError.
+
+    With features=None, x may have any number of features. `what` is the name of x in the error.
+    """
     x = as_tensor(x)
     shape = x.shape
     if len(shape) != 2 or (features is not None and shape[1] != features):
@@ -78,7 +81,7 @@ def check_indices(owner, name, of, indices, n):
         name      name of its argument
         of        what the indices count, such as "nodes"
         indices   the array
-        n         number of these
+        n         number of nodes, rows, and so on, so the largest index is n - 1
     """
     if indices.size and not 0 <= indices.min() <= indices.max() < n:
         position = np.argwhere((indices < 0) | (indices >= n))[0].tolist()

@@ -23,8 +23,9 @@ from tinyattn.nn.validation import check_heads, check_sizes
 def time_encoding(times, d, shortest, longest):
     """Return the sinusoidal encoding of times, p[…, 2i] = sin ω_i t and p[…, 2i+1] = cos ω_i t.
 
-    The d/2 periods 2π/ω_i form a geometric sequence from the shortest to the longest. With t = 0,
-    1, 2, …, these are the sinusoidal encodings of the positions in a sentence.
+    The d/2 periods 2π/ω_i form a geometric sequence from the shortest to the longest. With the
+    positions t = 0, 1, 2, … in a sentence and periods from 2π to 2π · 10000^(1 - 2/d), p is the
+    encoding of `nn.PositionalEncoding`.
 
     Args:
         times      times [...]
@@ -47,7 +48,7 @@ class Astromer(nn.Module):
         x = W m + b + p(t),   m and t minus their means over the curve,  m = 0 if hidden
         x ← x + Attention(norm x),  x ← x + W₂ tanh(W₁ norm x)      num_layers times
 
-    m is the magnitude of an observation, t its time, and p the encoding of the time. It is called
+    m is the magnitude of an observation, t its time, and p the encoding of the time. Call the model
     with (times, magnitudes, keep=None, visible=None). Since means are subtracted, neither the
     distance of the star nor the date of the first night matters, and the order of the observations
     matters only through their times. The default periods of the encoding, 2π to 2000π days, are
@@ -63,8 +64,8 @@ class Astromer(nn.Module):
         dim_feedforward   number of hidden features of the feed-forward networks
         dropout           probability with which a number becomes 0 in training
         periods           (shortest, longest) period of the encoding, in days
-        rng               seed or numpy.random.Generator for the initial values, or None for the
-                          default generator
+        rng               seed or numpy.random.Generator for the initial values and the dropout, or
+                          None for the default generator
     """
 
     def __init__(
@@ -185,11 +186,11 @@ def _check_light_curves(times, magnitudes, keep, visible):
 
 
 class MaskedMagnitudes(nn.Module):
-    """A head that predicts the magnitude of each observation.
+    """A model that predicts the magnitude of each observation: an `Astromer` with a linear head.
 
         y = w·x + b + mean of the visible magnitudes
 
-    x is the body's vector of the observation. The body is pre-trained together with this head. The
+    x is the body's vector of the observation. The body is pre-trained together with the head. The
     loss is computed only on the observations that the model must predict:
 
         task = hide_magnitudes(magnitudes, rng=0)

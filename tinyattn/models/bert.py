@@ -40,8 +40,8 @@ class BERT(nn.Module):
                           d_model
         dropout           probability with which a number becomes 0 in training
         layer_norm_eps    ε of the norms
-        rng               seed or numpy.random.Generator for the initial values, or None for the
-                          default generator
+        rng               seed or numpy.random.Generator for the initial values and the dropout, or
+                          None for the default generator
     """
 
     def __init__(
@@ -107,6 +107,9 @@ class BERT(nn.Module):
         Args:
             ids     token ids [B, T]
             types   type of each token [B, T]. If None, all types are 0
+
+        Raises:
+            ValueError: ids are not [B, T] with T <= max_len
         """
         ids = np.asarray(to_array(ids))
         if ids.ndim != 2 or ids.shape[1] > self.max_len:
@@ -120,8 +123,11 @@ class BERT(nn.Module):
     def pooled(self, hidden):
         """Return a vector for each text, tanh(h_0 Wᵀ + b) [B, d_model].
 
+        W and b belong to the linear layer `pooler`.
+
         Args:
-            hidden   output of `forward` [B, T, d_model], of which only the first token h_0 is used
+            hidden   output of `forward` [B, T, d_model], of which only the vector h_0 of the first
+                     token is used
         """
         return np.tanh(self.pooler(hidden[:, 0]))
 
@@ -207,7 +213,7 @@ def padding_mask(ids, keep):
 
 
 class MaskedWords(nn.Module):
-    """A head that predicts the token at each position, [B, T, V].
+    """A model that predicts the token at each position: a `BERT` with a head for V tokens.
 
     The last linear map is the transposed embedding matrix. To pre-train the body, hide some of the
     input tokens and compute the loss on these tokens only:
@@ -242,14 +248,14 @@ class MaskedWords(nn.Module):
 
 
 class Classifier(nn.Module):
-    """A head that classifies a text from the vector of its first token: logits [B, num_classes].
+    """A classifier of texts: a `BERT`, and a head on the vector of the first token.
 
     Args:
         bert          the body, a `BERT`
         num_classes   number of classes
         dropout       probability with which a feature becomes 0 in training
-        rng           seed or numpy.random.Generator for the initial values, or None for the default
-                      generator
+        rng           seed or numpy.random.Generator for the initial values and the dropout, or None
+                      for the default generator
     """
 
     def __init__(self, bert, num_classes, dropout=0.1, rng=None):
@@ -274,7 +280,7 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     """Hide random tokens, and return (inputs, targets) for masked language modelling.
 
     A fraction of the tokens is chosen at random. Of the chosen tokens, 80% are replaced by mask_id,
-    10% by a random token, and 10% are unchanged, so the model cannot rely on seeing the mask. The
+    10% by a random token, and 10% are unchanged, so the model cannot rely on seeing mask_id. The
     targets are the original tokens at the chosen positions and -100 at all others, which
     `F.cross_entropy` skips.
 
@@ -334,7 +340,10 @@ def rename_hf_key(name):
 
 
 def stacked(state):
-    """Stack the weights of queries, keys and values, as `MultiheadAttention` stores them."""
+    """Return `state` with queries, keys and values stacked as in `nn.MultiheadAttention`.
+
+    `state` is the state dict of a BertModel, whose other weights and names do not change.
+    """
     found = {}
     for name, array in state.items():
         for kind in ("weight", "bias"):

@@ -275,7 +275,9 @@ class Attend(nn.Module):
         self.score, self.weights = score, weights or Softmax()
 
     def keys(self, z):
-        """Return the part of the score that does not depend on the state, or None without `keys`.
+        """Return the part of the score that does not depend on the state.
+
+        The result is None if `score` has no method `keys`.
 
         Args:
             z   features of the regions [B, R, D]
@@ -283,7 +285,7 @@ class Attend(nn.Module):
         return self.score.keys(z) if hasattr(self.score, "keys") else None
 
     def forward(self, h, z, keys=None):
-        """Return the context, the weighted mean of the regions, and the weights.
+        """Return the context, which is the weighted sum of the regions, and the weights.
 
         Args:
             h      state of the LSTM before the word [B, H]
@@ -305,7 +307,8 @@ class Caption(NamedTuple):
         tokens            token ids [T], without the tokens that begin and end the caption
         attention         attention weights of the regions before each word [T, R], or None for a
                           captioner without attention
-        log_probability   sum of the log probabilities of its tokens, including the one that ends it
+        log_probability   sum of the log probabilities of all tokens, including the one that ends
+                          the caption
     """
 
     tokens: np.ndarray
@@ -330,7 +333,7 @@ class _Captioner(nn.Module):
 
         Args:
             images   images with values from 0 to 1 [B, height, width, channels]
-            tokens   token ids of the true captions [B, T], with START first
+            tokens   token ids of the true captions [B, T], with the start token first
 
         Returns:
             (logits [B, T, V], attention weights [B, T, R] or None)
@@ -363,14 +366,13 @@ class _Captioner(nn.Module):
     def loss(self, images, tokens, pad=0, penalty=0.0):
         """Return the mean cross-entropy over the N words of all captions, -1/N Σ log p(word).
 
-        The penalty, with the weights a_btj of image b, word t and region j, adds λ/(B R) Σ_bj (1 -
-        Σ_t a_btj)²
-        (doubly stochastic attention). It is small if every region receives a total weight of about
-        1 during a caption.
+        The penalty (doubly stochastic attention) adds λ/(B R) Σ_bj (1 - Σ_t a_btj)² for the
+        attention weights a_btj of image b, word t and region j. It is small if every region
+        receives a total weight of about 1 during a caption.
 
         Args:
             images    images with values from 0 to 1 [B, height, width, channels]
-            tokens    captions [B, T + 1] from START to END, then `pad`
+            tokens    captions [B, T + 1] from the start token to the stop token, then `pad`
             pad       token that pads short captions and is excluded from the loss
             penalty   factor λ of the penalty, where 0 means no penalty
 
@@ -386,8 +388,8 @@ class _Captioner(nn.Module):
         tokens = np.asarray(to_array(tokens))
         if tokens.ndim != 2 or tokens.shape[1] < 2:
             raise ValueError(
-                f"loss: tokens must be [B, T + 1] with START first and at least one word, "
-                f"got shape {tokens.shape}"
+                f"loss: tokens must be [B, T + 1] with the start token first and at least one "
+                f"word, got shape {tokens.shape}"
             )
         logits, maps = self(images, tokens[:, :-1])
         target = tokens[:, 1:]
@@ -439,7 +441,10 @@ class _Captioner(nn.Module):
         return [Caption(b.tokens, a, b.log_probability) for b, a in zip(best, maps, strict=True)]
 
     def _maps(self, images, written, start):
-        """Return the attention weights [T, R] before each of the T words of each caption."""
+        """Return, for each caption, the attention weights [T, R] before each of its T words.
+
+        `written` contains the token ids of the captions. Without attention, each entry is None.
+        """
         longest = max((len(w) for w in written), default=0)
         tokens = np.zeros((len(written), max(longest, 1)), np.int64)
         tokens[:, 0] = start

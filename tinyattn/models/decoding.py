@@ -300,10 +300,11 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
 
 
 class _Candidates:
-    """The best continuations in scores [B, K, V].
+    """The best continuations in scores [B, K, V], where `ends` are the stop tokens.
 
-    `ending` contains those of the K likeliest that end with a stop token. `total`, `parent` and
-    `token` [B, K] describe the K likeliest continuations that do not end.
+    `ending` contains (sequence, beam, token) for those of the K likeliest that end with a stop
+    token. `total`, `parent` and `token` [B, K] are the log-probability, the beam and the new token
+    of the K likeliest continuations that do not end.
     """
 
     def __init__(self, scores, ends, K):
@@ -331,7 +332,10 @@ def _highest(scores, K):
 
 
 def _may_improve(answers, total, K, t, max_len, length_penalty):
-    """Return whether the search can still find a better answer. Log-probabilities can only fall."""
+    """Return whether the search of one sequence can still find a better answer after t steps.
+
+    `total` contains the log-probabilities of its partial sequences [K], which can only fall.
+    """
     if len(answers) >= K or total.max() == -np.inf:
         return False
     longest = max_len if length_penalty > 0 else t + 1
@@ -352,7 +356,7 @@ def log_softmax(logits):
 
 
 def _called(step, tokens, state):
-    """Return the checked logits [N, V] and the state of one call."""
+    """Call step(tokens, state), and return its logits [N, V] and its state, after a check."""
     answer = step(tokens, state)
     if not (isinstance(answer, tuple) and len(answer) == 2):
         raise TypeError(

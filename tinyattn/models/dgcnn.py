@@ -89,8 +89,8 @@ class DGCNN(_OnFeatures):
         embedding     number of features of each point before the maximum and mean over its cloud
         hidden        number of features of the hidden layers of the head
         dropout       probability with which a feature becomes 0 in the head, in training
-        rng           seed or numpy.random.Generator for the initial values, or None for the default
-                      generator
+        rng           seed or numpy.random.Generator for the initial values and the dropout, or None
+                      for the default generator
 
     Source: Wang et al. 2018, arXiv:1801.07829, fig. 3 (without the spatial transformer), slide K44.
     """
@@ -150,8 +150,8 @@ class DGCNNSegmentation(_OnFeatures):
         embedding     number of features of each point before the maximum and mean over its cloud
         hidden        number of features of the hidden layers of the head
         dropout       probability with which a feature becomes 0 in the head, in training
-        rng           seed or numpy.random.Generator for the initial values, or None for the default
-                      generator
+        rng           seed or numpy.random.Generator for the initial values and the dropout, or None
+                      for the default generator
 
     Source: Wang et al. 2018, fig. 3, lower branch, slide K44.
     """

@@ -62,6 +62,7 @@ def generate(
         its stop token
 
     Raises:
+        TypeError: ids are not a list or an array
         ValueError: a prompt is empty or does not consist of integers, or max_new_tokens,
             temperature, top_k or top_p is out of range
     """

@@ -60,7 +60,7 @@ class GGUF(NamedTuple):
             default   value if the key is missing. If None, a missing key is an error
 
         Raises:
-            ValueError: the value is not of this kind
+            ValueError: the key is missing and has no default, or the value is not of this kind
         """
         value = self.metadata.get(key, default)
         fits = {str: str, float: int | float, int: int}[kind]
@@ -136,7 +136,7 @@ def _content(path, access):
 
 
 def _opened(path, content):
-    """Return (metadata, {name: _Place}, reader)."""
+    """Read the header in `content`, and return (metadata, {name: _Place}, reader)."""
     reader = _Reader(path, content)
     metadata, infos = reader.header()
     return metadata, reader.places(infos, reader.first_tensor(metadata)), reader
@@ -158,7 +158,10 @@ class _Reader:
         self.path, self.content, self.at = path, content, 0
 
     def header(self):
-        """Return ({key: value}, {name: (shape, type, position)})."""
+        """Read the entries and the list of tensors, and return both as dictionaries.
+
+        They are {key: value} and {name: (shape, type, position)}.
+        """
         if self.bytes(4) != b"GGUF":
             self.broken("it does not begin with GGUF")
         version = self.number("I")
@@ -327,7 +330,7 @@ def _bf16(raw):
 
 
 def _q4_0(raw):
-    """Unpack x = d (q - 8), where q has 4 bits."""
+    """Unpack x = d (q - 8), where q has 4 bits and d is the scale of the block."""
     return halves(raw[:, :2]) * (nibbles(raw[:, 2:]).astype(np.float32) - 8)
 
 
@@ -337,19 +340,28 @@ def _fifth_bits(raw):
 
 
 def _q5_0(raw):
-    """Unpack x = d (q - 16), where q has 5 bits and the highest bits are stored separately."""
+    """Unpack x = d (q - 16), where q has 5 bits and d is the scale of the block.
+
+    The highest bits are stored separately.
+    """
     q = nibbles(raw[:, 6:]) | _fifth_bits(raw[:, 2:6])
     return halves(raw[:, :2]) * (q.astype(np.float32) - 16)
 
 
 def _q5_1(raw):
-    """Unpack x = d q + m, where q has 5 bits and the highest bits are stored separately."""
+    """Unpack x = d q + m, where q has 5 bits, d is the scale of the block and m its smallest x.
+
+    The highest bits are stored separately.
+    """
     q = nibbles(raw[:, 8:]) | _fifth_bits(raw[:, 4:8])
     return halves(raw[:, :2]) * q + halves(raw[:, 2:4])
 
 
 def _q6_k(raw):
-    """Unpack x = d s (q - 32), with 256 numbers q of 6 bits and a scale s for each 16 of them."""
+    """Unpack x = d s (q - 32), with 256 numbers q of 6 bits and a scale s for each 16 of them.
+
+    d is the scale of the block.
+    """
     low, high = raw[:, :128].reshape(-1, 2, 64), raw[:, 128:192].reshape(-1, 2, 32)
     scale = np.ascontiguousarray(raw[:, 192:208]).view(np.int8).astype(np.float32)
     low = np.concatenate([low & 15, low >> 4], axis=2).reshape(-1, 2, 4, 32)

@@ -41,8 +41,8 @@ class GPT(nn.Module):
         num_layers   number of layers
         max_len      number of positions, the largest number of tokens that the model can read
         dropout      probability with which a number becomes 0 in training
-        rng          seed or numpy.random.Generator for the initial values, or None for the default
-                     generator
+        rng          seed or numpy.random.Generator for the initial values and the dropout, or None
+                     for the default generator
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
@@ -90,7 +90,7 @@ class GPT(nn.Module):
                     and is updated. If None, ids are the whole sequences
 
         Raises:
-            ValueError: ids are not [B, T], or there are more than max_len tokens without a cache
+            ValueError: ids are not [B, T], or a sequence has more than max_len tokens
         """
         ids = as_tensor(ids)
         if ids.ndim != 2 or (cache is None and ids.shape[1] > self.max_len):

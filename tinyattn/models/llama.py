@@ -292,10 +292,10 @@ def rename_hf_key(name):
 
 
 def _in_blocks(model, blocks):
-    """Put quantized layers into the model for {name: QuantizedMatrix}, and return their state.
+    """Replace the layers of `blocks`, {name: QuantizedMatrix}, and return the new layers' state.
 
-    A matrix without a matching layer is kept in the state dict, so that the error on loading names
-    it.
+    A matrix without a matching layer is kept in this state dict, so that the error on loading names
+    the matrix.
     """
     layers, state = dict(model.named_modules()), {}
     for name, matrix in blocks.items():
@@ -315,7 +315,10 @@ KINDS = {nn.Linear: inference.QuantizedLinear, nn.Embedding: inference.Quantized
 
 
 def _halves(weight, num_heads):
-    """Reorder the rows of each head from InterleavedRotaryEmbedding to RotaryEmbedding."""
+    """Reorder the rows of each head from the pairs 2i, 2i + 1 to the pairs i, i + d/2.
+
+    The former is the order of `nn.InterleavedRotaryEmbedding`, the latter of `nn.RotaryEmbedding`.
+    """
     pairs = weight.reshape(num_heads, -1, 2, weight.shape[-1])
     return np.swapaxes(pairs, 1, 2).reshape(weight.shape)
 

@@ -41,11 +41,11 @@ G = {"softmax": near_first, "exp": exponential}
 
 
 class MoleculeAttention(nn.Module):
-    """Attention with H heads, A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj,  y = A V W_oᵀ + b.
+    """Attention with H heads, A = λ_a softmax(Q Kᵀ/√(d/H)) + λ_d g(D) + λ_g Adj, y = A V W_oᵀ + b.
 
-    D contains the distances of the atoms, and Adj their bonds. Q, K and V are linear maps of x. The
-    last two terms of A are the same for all heads and layers, so their sum is passed as one
-    matrix, `geometry`.
+    D contains the distances of the atoms, g is `near_first` or `exponential`, and Adj contains the
+    bonds. Q, K and V are linear maps of x. The last two terms of A are the same for all heads and
+    layers, so their sum is passed as one matrix, `geometry`.
 
     Args:
         d           number of features
@@ -117,11 +117,12 @@ class MoleculeAttentionTransformer(nn.Module):
         A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj        in each layer
         y = mean(norm x) Wᵀ + b                              the mean over the atoms
 
-    In the first formula, D contains the distances of the atoms and Adj their bonds. A dummy atom
-    with a learned vector is added to each molecule. It has no bonds, and its distance from all
-    atoms and from itself is set to 10⁶ Å. The rows of Adj are divided by their sums, as in the
-    paper's code but not in its formula. Dropout acts on the terms that are added to x, while in the
-    paper it acts on A.
+    In the first formula, d = d_model/num_heads is the number of features of a head, D contains the
+    distances of the atoms, and Adj their bonds. A dummy atom with a learned vector is added to each
+    molecule, and the mean includes it. It has no bonds, and its distance from all atoms and from
+    itself is set to 10⁶ Å. The rows of Adj are divided by their sums, as in the paper's code but
+    not in its formula. Dropout acts on the terms that are added to x, while in the paper it acts on
+    A.
 
     Args:
         features     number of features of an atom
@@ -133,8 +134,8 @@ class MoleculeAttentionTransformer(nn.Module):
                      transformer
         g            "softmax" for softmax(-D) along each row, or "exp" for exp(-D) of each pair
         dropout      probability with which a number becomes 0 in training
-        rng          seed or numpy.random.Generator for the initial values, or None for the default
-                     generator
+        rng          seed or numpy.random.Generator for the initial values and the dropout, or None
+                     for the default generator
     """
 
     def __init__(

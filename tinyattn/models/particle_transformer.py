@@ -61,7 +61,7 @@ def pair_features(a, b):
 
 
 def _cylindrical(p):
-    """Return pT, rapidity y = ½ ln((E + pz)/(E - pz)), and the angle φ around the beam.
+    """Return pT, rapidity y = ½ ln((E + pz)/(E - pz)), and angle φ of four-momenta p [..., 4].
 
     For a massless particle along the beam, E + pz or E - pz is 0. This 0 is replaced by 1e-20, so y
     is large but not infinite.
@@ -281,9 +281,9 @@ class ParticleTransformer(nn.Module):
         token ← ParticleAttentionBlock(token, [token, x]), without U       num_cls_layers times
         logits = norm(token) Wᵀ + b
 
-    The initial token is a learned parameter, which is the same for all jets. The scores do not
-    depend on the order of the particles. Weaver also shortens the longest jets at random in
-    training (`trim`), which is omitted here.
+    d is the number of features of a head. The initial token is a learned parameter, which is the
+    same for all jets. The scores do not depend on the order of the particles. Weaver also shortens
+    the longest jets at random in training (`trim`), which is omitted here.
 
     Args:
         input_dim         number of features C of a particle
@@ -295,8 +295,8 @@ class ParticleTransformer(nn.Module):
         num_cls_layers    number of class blocks
         dropout           probability with which a number becomes 0 in training, in the particle
                           blocks
-        rng               seed or numpy.random.Generator for the initial values, or None for the
-                          default generator
+        rng               seed or numpy.random.Generator for the initial values and the dropout, or
+                          None for the default generator
     """
 
     def __init__(
@@ -350,7 +350,7 @@ class ParticleTransformer(nn.Module):
         init_weights(self, rng)
 
     def forward(self, features, momenta=None, mask=None):
-        """Return the scores of the classes, [B, classes].
+        """Return the scores of the classes, [B, num_classes].
 
         Args:
             features   features of the particles [B, N, C]
@@ -404,7 +404,7 @@ class ParticleTransformer(nn.Module):
         return tokens
 
     def head(self, token):
-        """Return the scores of the classes [B, classes] for a `token` [B, 1, d]."""
+        """Return the scores of the classes [B, num_classes] for a `token` [B, 1, d]."""
         return self.fc(self.norm(token[:, 0]))
 
     def attention_maps(self, features, momenta=None, mask=None):
@@ -448,10 +448,10 @@ def _check_jets(features, momenta, mask):
 
 
 def init_weights(model, rng):
-    """Initialize linear maps uniformly in ±√(6/(fan-in + fan-out)), and biases to 0.
+    """Draw the weights of all `nn.Linear` uniformly in ±√(6/(fan-in + fan-out)), with biases 0.
 
-    Queries, keys and values count as separate maps. In block l = 1, 2, ..., the maps with an output
-    that is added to x are multiplied by 1/√(2l).
+    Queries, keys and values count as separate maps. In particle block l = 1, 2, …, the maps with an
+    output that is added to x are multiplied by 1/√(2l).
 
     Args:
         model   a `ParticleTransformer`

@@ -73,8 +73,8 @@ class ParticleNet(Module):
         widths     number of features after each layer of each block
         hidden     number of features of the hidden layer of the head
         dropout    probability with which a feature becomes 0 in the head, in training
-        rng        seed or numpy.random.Generator for the initial values, or None for the default
-                   generator
+        rng        seed or numpy.random.Generator for the initial values and the dropout, or None
+                   for the default generator
 
     Source: Qu, Gouskos 2019, arXiv:1902.08570, slide K45.
     """

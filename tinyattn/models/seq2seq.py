@@ -38,8 +38,8 @@ class Seq2Seq(nn.Module):
         dropout           probability with which a number becomes 0 in training
         max_len           number of positions
         pad               token of the padding, which is hidden in the source
-        rng               seed or numpy.random.Generator for the initial values, or None for the
-                          default generator
+        rng               seed or numpy.random.Generator for the initial values and the dropout, or
+                          None for the default generator
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Seq2Seq(nn.Module):
         return F.linear(features, self.embedding.weight)
 
     def loss(self, src, tgt, label_smoothing=0.1):
-        """Return the mean cross-entropy over the target tokens.
+        """Return the mean cross-entropy over the target tokens, with teacher forcing.
 
         The decoder receives tgt[:, :-1] and predicts tgt[:, 1:]. Padding is excluded from the mean.
 

@@ -24,7 +24,7 @@ def load(size="large"):
     """Load a trained model that writes stories and its tokenizer, and return (GPT, BytePairs).
 
     Args:
-        size   "large" for the model with 4 layers, 570,432 parameters and 1024 tokens, or "small"
+        size   "large" for the model with 4 layers, 570,432 parameters and 1,024 tokens, or "small"
                for 2 layers, 87,360 parameters and 512 tokens, which the explorer in a page uses
 
     Raises:

@@ -86,9 +86,9 @@ class MultiheadAttention(Module):
             k                      tokens from which the keys are computed, [B, S, kdim]
             v                      tokens from which the values are computed, [B, S, vdim]
             mask                   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have
-                                   length 1. True means that query t may attend to key s, and None
-                                   that all may attend to all. To hide padding, pass
-                                   keep[:, None, :], where keep [B, S] is False for padding
+                                   length 1, True where query t may attend to key s. None: all may
+                                   attend to all. To hide padding, pass keep[:, None, :], where
+                                   keep [B, S] is False for padding
             causal                 True: query t attends only to the keys s ≤ t
             need_weights           True: return the weights too, for which impl="auto" is always
                                    "numpy". False: return None instead of them, which is faster
@@ -156,8 +156,9 @@ class MultiheadAttention(Module):
     def _is_self_attention(self, q, k, v, need_weights, impl, cache):
         """Return whether `F.packed_self_attention` can be used.
 
-        It needs q = k = v, and neither returns weights nor supports dropout or a cache. This
-        selects an operation, whose implementation is chosen in ops/attention.py.
+        That function needs q = k = v, and it neither returns weights nor supports dropout or a
+        cache. Only the operation is selected here. Its implementation is chosen in
+        ops/attention.py.
         """
         drop = self.dropout > 0 and self.training
         one = self.in_proj_weight is not None and q is k and k is v
@@ -257,8 +258,8 @@ class MultiheadAttention(Module):
         padding = f". To hide padding with {keep}" if name == "mask" else ""
         raise ValueError(
             f"{type(self).__name__}: {name} must be {shapes} with "
-            f"[{'B, ' if batched else ''}H, T, S] = {scores} (any axis may be 1), got shape "
-            f"{given}{padding}"
+            f"[{'B, ' if batched else ''}H, T, S] = {scores} (any axis may have length 1), got "
+            f"shape {given}{padding}"
         )
 
     def extra_repr(self):

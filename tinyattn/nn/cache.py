@@ -19,7 +19,7 @@ class KeyValueCache:
     """A cache of the keys and values [B, H, S, d] of all tokens so far.
 
     Row b holds lengths[b] tokens (lengths [B]), and lengths[b] is the position of its next token.
-    H is the number of heads that have keys and values.
+    S is the largest of these lengths, and H the number of heads that have keys and values.
     """
 
     def __init__(self):
@@ -233,7 +233,7 @@ def reserve_in_all(caches, shape, dtype):
 
 
 def _alike(a, b):
-    """Return whether two arrays have the same memory layout."""
+    """Return whether two arrays have the same shape, strides and dtype."""
     return a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
 
 

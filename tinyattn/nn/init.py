@@ -41,6 +41,9 @@ def uniform_(tensor, a=0.0, b=1.0, rng=None):
         a        lower end of the interval
         b        upper end of the interval
         rng      seed or numpy.random.Generator, or None for the default generator
+
+    Raises:
+        ValueError: a > b, or a or b is not finite
     """
     check_range("uniform_", above=-math.inf, below=math.inf, a=a, b=b)
     if not a <= b:
@@ -56,6 +59,9 @@ def normal_(tensor, mean=0.0, std=1.0, rng=None):
         mean     mean of the numbers
         std      standard deviation of the numbers
         rng      seed or numpy.random.Generator, or None for the default generator
+
+    Raises:
+        ValueError: std is negative
     """
     check_range("normal_", mean=mean)
     check_range("normal_", 0, std=std)
@@ -77,7 +83,8 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
         rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
-        ValueError: a is not below b, or [a, b] is 5 or more standard deviations from the mean
+        ValueError: std is not positive, a is not below b, or [a, b] is 5 or more standard
+            deviations from the mean
     """
     rng = generator(rng)
     check_range("trunc_normal_", mean=mean, a=a, b=b)
@@ -159,7 +166,9 @@ def xavier_bound(fan_in, fan_out):
 
 
 def xavier_normal_(tensor, gain=1.0, rng=None):
-    """Fill a tensor with normal numbers of standard deviation gain √(2 / (fan-in + fan-out)).
+    """Fill a tensor with normally distributed numbers, std = gain √(2 / (fan-in + fan-out)).
+
+    Their mean is 0, and std is their standard deviation.
 
     Args:
         tensor   weight [out, in, *window] to fill, which is returned. Fan-in is in · n, and fan-out
@@ -200,7 +209,9 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=None):
-    """Fill a tensor with normal numbers of standard deviation gain / √fan.
+    """Fill a tensor with normally distributed numbers, std = gain / √fan.
+
+    Their mean is 0, and std is their standard deviation.
 
     Args:
         tensor         weight [out, in, *window] to fill, which is returned
@@ -262,10 +273,11 @@ GAINS = {
 
 
 def calculate_gain(nonlinearity, param=None):
-    """Return the factor of the initial weights with which a nonlinearity keeps the variance.
+    """Return the gain, a factor of the initial weights for the nonlinearity that follows the layer.
 
-    It is 1 for "linear", "conv1d", "conv2d" and "sigmoid", 5/3 for "tanh", √2 for "relu", 3/4 for
-    "selu" and √(2 / (1 + param²)) for "leaky_relu", as in PyTorch.
+    With this factor, the variance stays about the same from layer to layer. The gain is 1 for
+    "linear", "conv1d", "conv2d" and "sigmoid", 5/3 for "tanh", √2 for "relu", 3/4 for "selu" and
+    √(2 / (1 + param²)) for "leaky_relu", as in PyTorch.
 
     Args:
         nonlinearity   one of these names
@@ -328,7 +340,7 @@ def xavier_parameter(shape, rng):
 
 
 def normal_parameter(shape, std, rng):
-    """Make a parameter of independent normal numbers with mean 0.
+    """Make a parameter of independent numbers from a normal distribution of mean 0.
 
     Args:
         shape   shape of the parameter
@@ -345,7 +357,7 @@ def _parameter(values):
 
 
 class SkipInit(np.random.Generator):
-    """A replacement for a random generator that creates a model without initial values.
+    """A replacement for a random generator, to create a model without drawing initial values.
 
         model = GPT(50257, 768, 12, 12, 1024, rng=nn.SkipInit())
         model.load_state_dict(state)
@@ -362,7 +374,7 @@ class SkipInit(np.random.Generator):
         super().__init__(np.random.PCG64())
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        """Return NaN instead of uniform numbers.
+        """Return NaN instead of numbers from a uniform distribution.
 
         Args:
             low    ignored
@@ -375,7 +387,7 @@ class SkipInit(np.random.Generator):
         return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), () if size is None else size)
 
     def normal(self, loc=0.0, scale=1.0, size=None):
-        """Return NaN instead of normal numbers.
+        """Return NaN instead of numbers from a normal distribution.
 
         Args:
             loc     ignored
@@ -389,5 +401,5 @@ class SkipInit(np.random.Generator):
 
 
 def __getattr__(name):
-    """Raise the error for a missing name, with its name in this library."""
+    """Raise AttributeError for the missing `name`, with what to write instead, if known."""
     raise torch_hints.no_such_name(__name__, name)

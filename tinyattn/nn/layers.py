@@ -122,7 +122,7 @@ class MLP(Module):
 
     Raises:
         ValueError: there are fewer than two sizes
-        TypeError: sizes is a single number
+        TypeError: sizes is a single number, or activation does not return a module
     """
 
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
@@ -149,7 +149,7 @@ class MLP(Module):
 
 
 def _made(activation):
-    """Return the layer that `activation` makes."""
+    """Return the layer that `activation` makes, or raise TypeError if it makes none."""
     try:
         layer = activation()
     except TypeError:
@@ -158,7 +158,7 @@ def _made(activation):
         name = getattr(activation, "__name__", repr(activation))
         raise TypeError(
             f"MLP: activation must be the class of a layer, or a function that makes one, got "
-            f"{name}. Write nn.ReLU for example, without ()"
+            f"{name}. Write, for example, nn.ReLU without ()"
         )
     return layer
 

@@ -116,7 +116,8 @@ class GroupedQueryAttention(Module):
 class SwiGLU(Module):
     """A feed-forward network with a gate, y = W_down (silu(W_gate x) ⊙ W_up x).
 
-    Parameter names are the same as in Llama. Source: Shazeer 2020.
+    Here ⊙ multiplies element by element, and the matrices are the weights of gate_proj, up_proj and
+    down_proj. Source: Shazeer 2020.
 
     Args:
         d_model    number of features of x and y

@@ -1,7 +1,7 @@
 """The losses of `tinyattn.functional` as layers, such as `nn.MSELoss()(prediction, target)`.
 
-The formulas call the arguments input and target x and t. The argument reduction is "mean", "sum"
-or "none", which returns the loss of each element.
+In the formulas, x is `input` and t is `target`. The argument `reduction` is "mean", "sum" or
+"none", which returns the loss of each element.
 """
 
 import numpy as np
@@ -131,7 +131,7 @@ class CrossEntropyLoss(_Loss):
     Args:
         weight            factor >= 0 for the loss of each class [C], or None for 1. With "mean",
                           the sum is divided by the sum of the weights of the targets
-        ignore_index      target value whose elements are ignored, also in the mean
+        ignore_index      targets with this value have the loss 0 and do not count in the mean
         reduction         "mean" or "sum" of the losses of all elements, or "none" for the loss of
                           each
         label_smoothing   ε from 0 to 1, with which the one-hot target becomes
@@ -149,8 +149,8 @@ class CrossEntropyLoss(_Loss):
     def forward(self, input, target):
         """Compute the loss. Shape: scores input [B, C, ...], target [B, ...] → one number.
 
-        With reduction="none", the result is [B, ...]. The axis B may be missing. Instead of
-        classes, the target may be probabilities in the shape of the input.
+        With reduction="none", the result is [B, ...]. A single example may be [C], with one number
+        as target. Instead of classes, the target may be probabilities in the shape of the input.
 
         Raises:
             ValueError: the shapes do not fit, a weight is negative, or label_smoothing is not from

@@ -156,7 +156,10 @@ class Module(torch_hints.ModuleTorchNames):
         return (m for _, m in self.named_modules())
 
     def _named_tensors(self, kind):
-        """Return all (name, tensor) pairs. A tensor that is used twice appears under both names."""
+        """Return all pairs (name, tensor) with tensors of the class `kind`, or of these classes.
+
+        A tensor that is used twice appears under both names.
+        """
 
         def visit(module, prefix):
             for name, value in vars(module).items():
@@ -194,7 +197,7 @@ class Module(torch_hints.ModuleTorchNames):
     # ---- saving and loading
 
     def state_dict(self):
-        """Return {name: array} with copies of all parameters and buffers, under PyTorch's names."""
+        """Return {name: array} with copies of all parameters and buffers, named as in PyTorch."""
         return {name: t.data.copy() for name, t in self._named_tensors(SAVED_KINDS)}
 
     @torch_hints.with_torch_hints

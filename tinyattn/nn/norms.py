@@ -90,9 +90,9 @@ class RMSNorm(Module):
 class BatchNorm1d(Module):
     """Batch norm, y = (x - mean) / √(var + ε) · weight + bias, for each feature over the batch.
 
-    In training, mean and var come from the batch, and the layer keeps running averages of them (of
-    var with the divisor n - 1 instead of n). In evaluation mode, it uses the running averages.
-    Source: Ioffe, Szegedy 2015.
+    In training, mean and var come from the batch, and the layer keeps running averages of them. For
+    n values of a feature, var has the divisor n, but its running average has n - 1. In evaluation
+    mode, the layer uses the running averages. Source: Ioffe, Szegedy 2015.
 
     Args:
         num_features          number C of features

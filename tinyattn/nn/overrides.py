@@ -31,7 +31,7 @@ def describe_override(module):
 
 
 def describe_class_override(cls):
-    """Return how the class `cls` differs from its source in tinyattn, or None if it does not.
+    """Return how the class `cls` differs from a class in the source of tinyattn, or None.
 
     The result has the same form as that of `describe_override`.
     """

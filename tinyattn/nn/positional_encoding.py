@@ -2,7 +2,7 @@
 
 PositionalEncoding (sinusoids) and LearnedPositionalEmbedding are added to x, while
 ConcatPositionalEncoding gives x more features. RotaryEmbedding rotates queries and keys, so that
-the product of a query and a key depends only on the distance of their positions.
+the product of a query and a key depends only on the difference of their positions.
 
 The argument positions is [T] or [B, T]. Without it, the rows have the positions 0, …, T - 1. A
 model that generates token by token passes the positions of its cache.
@@ -286,13 +286,14 @@ class RotaryEmbedding(Module):
 
 
 class InterleavedRotaryEmbedding(RotaryEmbedding):
-    """A `RotaryEmbedding` that rotates the pairs of features 2i and 2i + 1, as in the paper.
+    """A `RotaryEmbedding` that rotates the pairs of features 2i and 2i + 1, as in Su et al. 2021.
 
         y_2i     = x_2i cos tθ_i - x_(2i+1) sin tθ_i,   θ_i = base^(-2i/d)
         y_(2i+1) = x_(2i+1) cos tθ_i + x_2i sin tθ_i
 
-    Here t is the position, and i = 0, …, d/2 - 1. The result equals that of `RotaryEmbedding` if
-    the features of queries and keys are reordered, so that 2i comes to i and 2i + 1 to i + d/2.
+    Here t is the position, and i = 0, …, d/2 - 1. The products of queries and keys are the same as
+    with `RotaryEmbedding` if the features of both are reordered for it, so that feature 2i becomes
+    feature i and 2i + 1 becomes i + d/2.
 
     Args:
         d      number of features, an even number

@@ -253,7 +253,7 @@ class _Recurrent(Module):
                 setattr(self, f"{part}_l{layer}{suffix}", uniform_parameter(shape, bound, rng))
 
     def _places(self):
-        """Return the layer and the suffix of the parameter names for each state, in order."""
+        """Return a list with (layer, suffix of the parameter names) for each state, in order."""
         directions = ("", "_reverse") if self.bidirectional else ("",)
         return [(layer, suffix) for layer in range(self.num_layers) for suffix in directions]
 
@@ -352,7 +352,8 @@ class RNN(_Recurrent):
                         None for the default generator
 
     Raises:
-        ValueError: batch_first is not True, or dropout is not from 0 to 1
+        ValueError: batch_first is not True, dropout is not from 0 to 1, or the nonlinearity is
+            neither "tanh" nor "relu"
 
     Source: Elman 1990 and slides H17, KB03.
     """

@@ -271,7 +271,9 @@ class PMA(Module):
 
 
 class SetTransformer(Module):
-    """A network on sets, made of two ISABs, a PMA with k seeds, an SAB and a linear map.
+    """A network on sets: a linear map, two ISABs, a PMA with k seeds, an SAB and a linear map.
+
+    The parts are `nn.ISAB`, `nn.PMA` and `nn.SAB`.
 
     Args:
         d_in    number of features of an element

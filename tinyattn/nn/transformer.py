@@ -1,10 +1,10 @@
 """The transformer of Vaswani et al. 2017, with its encoder and decoder.
 
-x is [B, T, d_model]. Masks are bool [T, S], [B, T, S] or [B, H, T, S], where True means that query
-t may attend to key s. To hide padding, pass keep[:, None, :]. Arguments, parameter names and
-initial values are the same as in PyTorch, with the batch first. With norm_first=True, the layer
-norm comes before each sublayer (Xiong et al. 2020) instead of after the residual sum as in the
-paper.
+x is [B, T, d_model]. Masks are bool [T, S], [B, T, S] or, for each of H heads, [B, H, T, S], where
+True means that query t may attend to key s. To hide padding, pass keep[:, None, :], where
+keep [B, S] is False for padding. Arguments, parameter names and initial values are the same as in
+PyTorch, with the batch first. With norm_first=True, the layer norm comes before each sublayer
+(Xiong et al. 2020) instead of after the residual sum as in the paper.
 """
 
 import math
@@ -27,7 +27,7 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
 class _Layer(Module):
-    """The base class of both layers, which have attentions and a two-layer network.
+    """The base class of encoder and decoder layers: one or two attentions and a two-layer network.
 
     Each part has a residual sum, a norm and a dropout. The last norm and dropout belong to the
     network, which acts on each position separately.
@@ -203,7 +203,7 @@ def _clones(layer, n):
 
 
 def _weights(attention, x, context, mask, causal):
-    """Return the attention weights of all heads as an array."""
+    """Return the weights with which x attends to context in `attention`, an array [B, H, T, S]."""
     options = {"need_weights": True, "average_attn_weights": False}
     return attention(x, context, context, mask, causal, **options)[1].data
 

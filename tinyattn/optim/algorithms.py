@@ -25,8 +25,8 @@ class SGD(Optimizer):
     step.
 
     Args:
-        params         parameters, or groups {"params": [...], "lr": ...}, which may replace the
-                       other arguments for their parameters
+        params         parameters, or groups {"params": [...], "lr": ...} of parameters with
+                       options that replace the arguments below
         lr             learning rate η
         momentum       μ >= 0, where 0 means no momentum
         dampening      fraction of the gradient that is not added to b, from the second step on
@@ -58,7 +58,7 @@ class SGD(Optimizer):
         )
 
     def state_names(self, group):
-        """Return {"momentum"}, the name in the state of a parameter, for every `group`."""
+        """Return {"momentum"}, the only name in the state of a parameter, for every `group`."""
         return {"momentum"}
 
     def update(self, theta, g, state, group):
@@ -92,8 +92,8 @@ class RMSprop(Optimizer):
     initially 0.
 
     Args:
-        params         parameters, or groups {"params": [...], "lr": ...}, which may replace the
-                       other arguments for their parameters
+        params         parameters, or groups {"params": [...], "lr": ...} of parameters with
+                       options that replace the arguments below
         lr             learning rate η
         alpha          α from 0 to 1, the weight of the old v and m in the new ones
         eps            ε >= 0, which keeps the divisor away from 0
@@ -160,8 +160,8 @@ class Adam(Optimizer):
     start at m = v = 0, where t counts the steps.
 
     Args:
-        params         parameters, or groups {"params": [...], "lr": ...}, which may replace the
-                       other arguments for their parameters
+        params         parameters, or groups {"params": [...], "lr": ...} of parameters with
+                       options that replace the arguments below
         lr             learning rate η
         betas          (β₁, β₂), the weights of the old values of m and v in the new values
         eps            ε >= 0, which keeps the divisor away from 0
@@ -283,8 +283,8 @@ class AdamW(Adam):
     start at m = v = 0, where t counts the steps.
 
     Args:
-        params         parameters, or groups {"params": [...], "lr": ...}, which may replace the
-                       other arguments for their parameters
+        params         parameters, or groups {"params": [...], "lr": ...} of parameters with
+                       options that replace the arguments below
         lr             learning rate η
         betas          (β₁, β₂), the weights of the old values of m and v in the new values
         eps            ε >= 0, which keeps the divisor away from 0
@@ -329,7 +329,8 @@ class AdamW(Adam):
 def _by_kernel(parameters):
     """Return whether a kernel should compute the step, because the arrays are large enough.
 
-    The step writes into parameters and states, so it cannot be an operation with implementations.
+    The step writes into parameters and states, but an operation of `ops.backends` returns a new
+    array. Therefore, the kernel is chosen here.
     """
     numbers = sum([p.size for p in parameters])
     return (

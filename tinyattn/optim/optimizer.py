@@ -76,7 +76,7 @@ class Optimizer:
         self.shapes = [p.shape for p in self._parameters()]
 
     def __getattr__(self, name):
-        """Raise the error for a missing attribute, with its name in this library."""
+        """Raise AttributeError for the missing `name`, with what to write instead, if known."""
         raise torch_hints.no_such_attribute("an optimizer", name, other_names.OPTIMIZER_NAMES, self)
 
     def __setattr__(self, name, value):
@@ -228,7 +228,10 @@ class Optimizer:
             self._misfit(f"a group has {value} parameter(s) in the saved state, but {old} here")
 
     def _taken_state(self, p, group, state):
-        """Return the saved state of the parameter p in its dtype, with integer counters."""
+        """Return the saved state of the parameter p in its dtype, after a check of its form.
+
+        Counters, such as the number of steps, become integers.
+        """
         names = self.state_names(group)
         if state and names is not None and state.keys() != names:
             self._misfit(

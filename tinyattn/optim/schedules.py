@@ -40,7 +40,7 @@ class Schedule:
         self.step()
 
     def __getattr__(self, name):
-        """Raise the error for a missing attribute, with its name in this library."""
+        """Raise AttributeError for the missing `name`, with what to write instead, if known."""
         raise torch_hints.no_such_attribute("a schedule", name, other_names.SCHEDULE_NAMES, self)
 
     def factor(self, step):
