@@ -50,7 +50,8 @@ def complex_result(name):
     """Return the message for a complex result, which would lose the gradient of its operands."""
     return (
         f"{name}: the result is complex, but gradients are real here. Compute its real and "
-        f"imaginary parts as two Tensors, such as np.cos(x) and np.sin(x), or pass x.detach()"
+        f"imaginary parts as two Tensors (np.cos(x) and np.sin(x); np.fft.fft(x) has .real and "
+        f".imag), or pass x.detach()"
     )
 
 

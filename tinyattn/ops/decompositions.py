@@ -3,8 +3,9 @@
 An operation has one result, so the parts are concatenated in one array, which is then cut. Vectors
 are determined only up to their sign, so no result that you compute from them should depend on the
 sign. The vectors of equal values are not determined at all, so they have no gradient, but the
-values have one. Sources: M. Giles 2008, An extended collection of matrix derivative results, and J.
-Townsend 2016, Differentiating the singular value decomposition.
+values have one. In the docstrings, x̄ is dL/dx, and ∘ is the product of elements. Sources: M. Giles
+2008, An extended collection of matrix derivative results, and J. Townsend 2016, Differentiating the
+singular value decomposition.
 """
 
 import numpy as np
@@ -142,7 +143,10 @@ def _svd_rule(g, y, a):
 
 
 def _over_values(outside, row):
-    """Return outside · S⁻¹, for the part of Ū or V̄ outside the span of U or V."""
+    """Return outside · S⁻¹, for the part of Ū or V̄ outside the span of U or V.
+
+    `row` contains the singular values, the diagonal of S, as a row.
+    """
     if outside.shape[-2] == outside.shape[-1]:  # the vectors span the whole space
         return 0 * outside
     values = to_array(row)
