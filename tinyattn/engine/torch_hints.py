@@ -401,13 +401,13 @@ class _Names:
 
 
 class TensorTorchNames(_Names):
-    """The names for tensors."""
+    """PyTorch's names for attributes of a Tensor, each with a hint."""
 
     __slots__ = ()
 
 
 class ModuleTorchNames(_Names):
-    """The names for modules."""
+    """PyTorch's names for attributes of a module, each with a hint."""
 
 
 def _fill():

@@ -38,7 +38,7 @@ def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Raises:
         TypeError: f is not a function, or does not return an array
-        ValueError: f returns more than one number, or argnum is not a position
+        ValueError: f returns more than one number, or argnum is not a valid position
     """
     _check_function("grad", f)
     both = value_and_grad(f, argnum)
@@ -60,7 +60,7 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Raises:
         TypeError: f is not a function, or does not return an array
-        ValueError: f returns more than one number, or argnum is not a position
+        ValueError: f returns more than one number, or argnum is not a valid position
     """
     _check_function("value_and_grad", f)
 
@@ -95,7 +95,7 @@ def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Raises:
         TypeError: f is not a function, or does not return an array
-        ValueError: argnum is not a position
+        ValueError: argnum is not a valid position
     """
     _check_function("jacobian", f)
 
@@ -133,7 +133,7 @@ def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Raises:
         TypeError: f is not a function, or does not return an array
-        ValueError: f returns more than one number, or argnum is not a position
+        ValueError: f returns more than one number, or argnum is not a valid position
     """
     _check_function("hessian", f)
     if not isinstance(argnum, tuple):

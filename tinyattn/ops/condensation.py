@@ -16,9 +16,9 @@ def repulsion(x, q, x_alpha, q_alpha, pairs):
         q         charges q_j of all points [N]
         x_alpha   position x_αk of the condensation point of each object [K, C]
         q_alpha   charge q_αk of each condensation point [K]
-        pairs     blocks of pairs, each with two arrays of the indices j and k. It is iterated once
-                  forwards and once backwards. Pairs farther apart than 1 must be left out, because
-                  the derivative rule does not test for them
+        pairs     blocks of pairs, each with two arrays of the indices j and k. The forward and the
+                  backward pass iterate over the blocks. Pairs farther apart than 1 must be left
+                  out, because the derivative rule does not test for them
     """
     total = 0.0
     for j, k in pairs:

@@ -45,8 +45,8 @@ def eigh(a, UPLO="L"):
     in NumPy, only the lower triangle of A is read, or the upper one for UPLO="U".
 
     The gradient Ā = ½ (S + Sᵀ) is symmetric, with S = V (diag(w̄) + F ∘ Vᵀ V̄) Vᵀ, where Fᵢⱼ = 1 /
-    (wⱼ - wᵢ) for i ≠ j, and 0 for i = j. It raises LinAlgError if eigenvectors with a gradient have
-    equal eigenvalues. The function raises ValueError if UPLO is neither "L" nor "U".
+    (wⱼ - wᵢ) for i ≠ j, and 0 for i = j. The rule raises LinAlgError if eigenvectors with a
+    gradient have equal eigenvalues. The function raises ValueError if UPLO is neither "L" nor "U".
     """
     a = as_tensor(a)
     if UPLO not in ("L", "U"):
@@ -96,8 +96,8 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
         Ā = [U (F ∘ (Uᵀ Ū - Ūᵀ U)) S + (1 - U Uᵀ) Ū S⁻¹] Vᵀ + U diag(s̄) Vᵀ
             + U [S (F ∘ (Vᵀ V̄ - V̄ᵀ V)) Vᵀ + S⁻¹ V̄ᵀ (1 - V Vᵀ)]
 
-    It raises LinAlgError if vectors with a gradient have equal singular values or, for an A that is
-    not square, the value 0.
+    The rule raises LinAlgError if vectors with a gradient have equal singular values or, for an A
+    that is not square, the value 0.
 
     The function raises TypeError for hermitian=True, which is not implemented, and for
     full_matrices=True if A is not square and compute_uv is True. The additional vectors of the full

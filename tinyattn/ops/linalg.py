@@ -340,10 +340,11 @@ def _contract_two(in_a, in_b, output, a, b):
 def _pair(in_a, in_b, output, shape_a, shape_b):
     """Return how to contract two operands a and b as a product of matrices.
 
-    The result has three parts: (axes of letters that only a has, remaining letters of a), the same
-    for b, and the axes and shapes of the matrices and of their product. The third part is None if
-    there are no rows, no columns or no inner axis, because this is not a matrix product and NumPy's
-    loops are faster, or if an axis of length 1 broadcasts.
+    in_a and in_b are the letters of the operands, and shape_a and shape_b their shapes. The result
+    has three parts: (axes of letters that only a has, remaining letters of a), the same for b, and
+    the axes and shapes of the matrices and of their product. The third part is None if there are no
+    rows, no columns or no inner axis, because this is not a matrix product and NumPy's loops are
+    faster, or if an axis of length 1 broadcasts.
     """
     lengths = {}
     for c, n in [*zip(in_a, shape_a, strict=True), *zip(in_b, shape_b, strict=True)]:
