@@ -56,7 +56,10 @@ _SUBMODULES = [
 
 
 def __getattr__(name):
-    """Import a submodule on first use, such as `ta.nn` after `import tinyattn as ta`."""
+    """Import the submodule `name` when it is first used, such as `ta.nn`.
+
+    Any other name raises AttributeError.
+    """
     if name in _SUBMODULES:
         return import_module(f"tinyattn.{name}")
     raise torch_hints.no_such_name(__name__, name)

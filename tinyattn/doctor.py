@@ -66,7 +66,7 @@ def examine():
 
 
 def _print_group(extra):
-    """Print the versions of one group of packages, and return False if one is missing."""
+    """Print the versions of an extra's packages, and return False if one is missing (not Numba)."""
     purpose, packages = GROUPS[extra]
     versions = {package: _version(package) for package in packages}
     print(f"\n{purpose}" + (f"  [{extra}]" if extra else ""))
@@ -79,7 +79,7 @@ def _print_group(extra):
 
 
 def _wanted(extra):
-    """Return whether the extra is useful here. An installed package has no tests or lectures."""
+    """Return whether the extra is useful here, because some extras need the project's folder."""
     try:
         return extra not in CHECKOUT_ONLY or find_root() != SHIPPED
     except CourseError:
@@ -94,7 +94,7 @@ def _command(extra):
 
 
 def _remark(package, version):
-    """Return a remark about a version outside of the tested ones, or about the size of models."""
+    """Return a remark about an untested version or the size of models, or an empty text."""
     if package in MODELS:
         return f"  {MODELS[package]}"
     if package not in TESTED or version is None:
@@ -124,7 +124,7 @@ def _processors():
 
 
 def _blas():
-    """Return NumPy's matrix library, and the vector instructions that it found."""
+    """Yield (label, text) for NumPy's matrix library and the vector instructions NumPy found."""
     import numpy as np
 
     config = np.show_config(mode="dicts")
@@ -145,7 +145,7 @@ def _blas():
 
 
 def _numba():
-    """Return Numba's target and threads, and whether the kernels are already compiled."""
+    """Yield (label, text) for the processor, the kernels, and whether these are compiled."""
     yield "processor", processor_name()
     yield "kernels", _kernels()
     if kernels.missing:
@@ -166,7 +166,7 @@ def _numba():
 
 
 def _kernels():
-    """Return the vectors and threads on which the kernels run, or why they do not run."""
+    """Return a text about the vectors and threads of the kernels, or about why they do not run."""
     if kernels.missing:
         return f"do not run: tinyattn {kernels.missing}"
     try:
@@ -197,7 +197,7 @@ def _cpu(llvm):
 
 
 def _print_course():
-    """Print the location of the lectures, and return False if they are not found."""
+    """Print the course's folder, lectures and tested claims, and return False if it is missing."""
     try:
         root = find_root()
         ledger = read_ledger(root / LEDGER)

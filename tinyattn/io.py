@@ -55,8 +55,8 @@ def save(path, tensors, metadata=None):
 
     The file is first written under a temporary name in the same folder and then renamed in one
     step, so a crash or a full disk leaves an existing file unchanged. The new file keeps the
-    permissions of the old one, and a symbolic link remains a link. To save the state of a training,
-    use `save_checkpoint`.
+    permissions of the old one, and a symbolic link remains a link. To save everything that is
+    needed to resume training, use `save_checkpoint`.
 
     Args:
         path       path of the file, where a leading ~ means your home folder
@@ -64,7 +64,8 @@ def save(path, tensors, metadata=None):
         metadata   a dictionary {string: string} that is stored with the arrays, or None
 
     Raises:
-        TypeError: a name is not a string, or the dtype of an entry cannot be stored
+        TypeError: an argument is of the wrong type, a name is not a string or is "__metadata__", or
+            the dtype of an entry cannot be stored
         OSError: `path` is not a regular file, its folder does not exist, or it cannot be written
     """
     entries = tensors.items() if isinstance(tensors, dict) else ()
@@ -141,8 +142,8 @@ def atomic_write(path, chunks):
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"{path.name} cannot be written, because there is no folder {path.parent}. Make it "
-            f"first: Path({str(path.parent)!r}).mkdir(parents=True)"
+            f"save: {path.name} cannot be written, because there is no folder {path.parent}. Make "
+            f"it first: Path({str(path.parent)!r}).mkdir(parents=True)"
         )
     mode = _mode(path)
     beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
@@ -178,7 +179,7 @@ def _mode(path):
             stat.S_IFSOCK: "a socket",
             stat.S_IFLNK: "a link that leads nowhere",
         }
-        kind = kinds.get(stat.S_IFMT(mode), "no file")
+        kind = kinds.get(stat.S_IFMT(mode), "not a regular file")
         raise OSError(f"save: {path} is {kind}. Choose the name of a regular file, old or new")
     return stat.S_IMODE(mode)
 
@@ -255,28 +256,28 @@ def _header(path, content):
         if content.startswith(b"version https://git-lfs"):
             _broken(
                 path,
-                "it is a pointer of Git LFS, which says where the file is: get the file itself "
+                "it is a pointer of Git LFS, which says where the file is. Get the file itself "
                 "with `git lfs pull`, or download it from the web page",
             )
         if content.startswith(b"GGUF"):
-            _broken(path, "it is a GGUF file: read it with tinyattn.models.gguf.read(path)")
+            _broken(path, "it is a GGUF file. Read it with tinyattn.models.gguf.read(path)")
         if content[:1000].lstrip().lower().startswith((b"<!doctype html", b"<html")):
             _broken(
                 path,
-                "it is a web page, probably one with a link to the file: download the file itself",
+                "it is a web page, probably one with a link to the file. Download the file itself",
             )
         for start, kind in OTHERS.items():
             if content.startswith(start):
                 _broken(
                     path,
-                    f"it is {kind}: open it there, and save its arrays in this format, "
-                    f"for example with ta.save(path, arrays)",
+                    f"it is {kind}. Open it with the library that wrote it, and save its arrays "
+                    f"with ta.save(path, arrays)",
                 )
         if not content:
             _broken(path, "it is empty")
         with suppress(UnicodeDecodeError):
             if content[:1000].decode("ascii").replace("\n", "").replace("\t", "").isprintable():
-                _broken(path, "it is a text file: read it with np.loadtxt, json or open")
+                _broken(path, "it is a text file. Read it with np.loadtxt, json or open")
         _broken(
             path,
             f"its first 8 bytes announce a header of {size} bytes, but the file has {len(content)}",
@@ -291,7 +292,7 @@ def _header(path, content):
 
 
 def _json(text):
-    """Return the value of a JSON text. Repeated names and infinite numbers are ValueErrors."""
+    """Return the value of a JSON text, or raise ValueError for repeated names and long numbers."""
     return json.loads(text, object_pairs_hook=_no_duplicates, parse_int=_whole_number)
 
 
@@ -338,7 +339,7 @@ def _array(path, name, entry, raw):
 
 
 def _short(value):
-    """Shorten a value of the file for a message, because a broken name may be very long."""
+    """Return a value of the file as a text for messages, shortened, because names may be long."""
     text = repr(value[:100] if isinstance(value, str | list) else value)
     return text if len(text) <= 100 else text[:100] + " …"
 
@@ -352,7 +353,7 @@ def _broken(path, why):
 
 @torch_hints.with_torch_hints
 def save_checkpoint(path, module, optimizer, step=0, rng=None):
-    """Save everything that is needed to continue a training later.
+    """Save everything that is needed to resume training later.
 
     The checkpoint contains the weights and buffers of the module, the optimizer's state, the step,
     and the states of the random generators. These are the default generator (`ta.seed`), which
@@ -368,7 +369,7 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
         rng         your own numpy.random.Generator, whose state is saved too, or None
 
     Raises:
-        TypeError: `module` is not a module, or `optimizer` is not an optimizer
+        TypeError: an argument is of the wrong type, such as a seed instead of a generator
         OSError: `path` is not a regular file, its folder does not exist, or it cannot be written
     """
     _check_order("save_checkpoint", module, optimizer)
@@ -417,9 +418,10 @@ def load_checkpoint(path, module, optimizer, rng=None):
         the number of the step that was saved
 
     Raises:
-        ValueError: the file is broken or not a checkpoint, or contains no state for `rng`
+        ValueError: the file is broken or not a checkpoint, or contains no state for `rng` or one of
+            a different kind of generator
         KeyError: the file was saved for a different module or optimizer
-        TypeError: `module` is not a module, or `optimizer` is not an optimizer
+        TypeError: an argument is of the wrong type, such as a seed instead of a generator
         OSError: the file does not exist or cannot be read
     """
     _check_order("load_checkpoint", module, optimizer)
@@ -435,7 +437,7 @@ def load_checkpoint(path, module, optimizer, rng=None):
         if kind not in parts:
             raise ValueError(
                 f"load_checkpoint: {path} is not a checkpoint, because it contains {_short(name)}, "
-                "which is no part of a module or an optimizer. Read it with ta.load"
+                "which belongs to neither a module nor an optimizer. Read it with ta.load"
             )
         parts[kind][rest] = array
     before = module.state_dict()
@@ -453,7 +455,7 @@ def load_checkpoint(path, module, optimizer, rng=None):
 
 
 def _generators(module, rng):
-    """Return {name in the file: generator} for the default, the layers' and the user's ones."""
+    """Return {name in the file: generator}: the default generator, those of layers, and `rng`."""
     found = {"default_rng": generator()}
     for name, layer in getattr(module, "named_modules", list)():
         for key, value in vars(layer).items():
@@ -474,7 +476,7 @@ def _step(path, metadata):
 
 
 def _state(path, metadata, name, rng):
-    """Return the saved state of the generator of this name, tested on a copy of `rng`."""
+    """Return the state saved as `name`, after a test on a copy of the generator `rng`."""
     if name not in metadata:
         raise ValueError(
             f"load_checkpoint: {path} was saved without rng=, so it contains no state for your "
@@ -500,7 +502,10 @@ def _state(path, metadata, name, rng):
 
 
 def _in_buffers(state, own):
-    """Return whether saved positions are inside the generator's buffers. NumPy does not check."""
+    """Return whether each position in a saved state is inside its buffer, as NumPy does not check.
+
+    `own` is the present state of the generator, whose buffers have the right lengths.
+    """
     inner, own_inner = state["state"], own["state"]
     places = (state, own, "buffer_pos", "buffer"), (inner, own_inner, "pos", "key")
     return all(  # Philox has the first field, the Mersenne twister the second

@@ -19,10 +19,10 @@ class Rejection(NamedTuple):
     """The background rejection 1/ε_B with its statistical error.
 
     Attributes:
-        value    1/ε_B, where ε_B is the fraction of the background events that passed. It is
-                 infinite if no event passed
+        value    1/ε_B, where ε_B is the fraction of the background events that passed the
+                 threshold. It is infinite if none of them passed
         error    standard error of 1/ε_B
-        passed   number of background events that passed
+        passed   number of background events that passed the threshold
     """
 
     value: float
@@ -41,17 +41,19 @@ def roc_curve(scores, labels):
         labels   class of each event [N], 1 for signal and 0 for background
 
     Returns:
-        (ε_S [T], ε_B [T]), arrays that grow from 0 to 1 as the threshold is lowered
+        (ε_S [T], ε_B [T]), the efficiencies of signal and background for T thresholds, from 0 to 1
+        as the threshold is lowered
 
     Raises:
         ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class
             has no events
+        TypeError: the scores are not real numbers
     """
     return _curve("roc_curve", scores, labels)
 
 
 def _curve(name, scores, labels):
-    """Return `roc_curve` with the name of the calling function in the errors."""
+    """Return the result of `roc_curve`. Errors begin with `name`, the calling function."""
     scores, signal = _check_scores_and_labels(name, scores, labels)
     order = np.argsort(-scores, kind="stable")
     # True for the last score of each group of ties
@@ -63,8 +65,9 @@ def _curve(name, scores, labels):
 def roc_auc(scores, labels):
     """Return the area under the ROC curve (AUC).
 
-    It is the probability that a signal event has a larger score than a background event, where
-    equal scores count half. Random scores give 0.5, and a perfect score gives 1.
+    The area is the probability that a random signal event has a larger score than a random
+    background event, where equal scores count half. Random scores give 0.5, and a perfect score
+    gives 1.
 
     Args:
         scores   score of each event [N], larger where signal is more likely
@@ -73,6 +76,7 @@ def roc_auc(scores, labels):
     Raises:
         ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class
             has no events
+        TypeError: the scores are not real numbers
     """
     signal, background = _curve("roc_auc", scores, labels)
     return float(np.sum(np.diff(background) * (signal[1:] + signal[:-1]) / 2))
@@ -89,7 +93,7 @@ def background_rejection(scores, labels, efficiency):
     Args:
         scores       score of each event [N], larger where signal is more likely
         labels       class of each event [N], 1 for signal and 0 for background
-        efficiency   ε_S, the smallest fraction of the signal that passes, 0 < ε_S <= 1
+        efficiency   ε_S, the fraction of the signal events that must pass, 0 < ε_S <= 1
 
     Returns:
         a `Rejection`, a named tuple (value, error, passed)
@@ -97,6 +101,7 @@ def background_rejection(scores, labels, efficiency):
     Raises:
         ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, a class
             has no events, or the efficiency is outside of its range
+        TypeError: the scores or the efficiency are not real numbers
 
     Source: slide K28.
     """
@@ -118,7 +123,8 @@ def rejection(passed, total):
         a `Rejection`, a named tuple (value, error, passed)
 
     Raises:
-        ValueError: passed is not from 0 to total, or total is 0
+        ValueError: `total` is not positive, or `passed` is not a number from 0 to total
+        TypeError: `total` is not a number
     """
     check_range("rejection", above=0, below=math.inf, total=total)
     if not is_number(passed) or not 0 <= passed <= total:
@@ -164,5 +170,5 @@ torch_hints.hint_functions(globals(), torch_hints.public_names(sys.modules[__nam
 
 
 def __getattr__(name):
-    """Raise the error for a missing name, with its name in this library."""
+    """Raise AttributeError for a missing name, with the name to use instead if one is known."""
     raise torch_hints.no_such_name(__name__, name)

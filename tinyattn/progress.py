@@ -15,13 +15,14 @@ def moving_line(quiet, final, marks=()):
         with moving_line(False, lambda: "done") as show:
             show("step 1")
 
-    Let the final text contain no timings, so that a notebook that runs again has the same output.
+    The final text should contain no timings, so that a notebook has the same output if it is run
+    again.
 
     Args:
         quiet   True: show nothing
         final   function without arguments that returns the final text
-        marks   names of additional, empty representations of the line in a notebook, by which the
-                line can be found
+        marks   MIME types with which the line is marked in a notebook, so that programs that read
+                the notebook can find it
     """
     write, last = _notebook_line(marks) or _terminal_line(), -math.inf
 
@@ -39,7 +40,7 @@ def moving_line(quiet, final, marks=()):
 
 
 def _notebook_line(marks):
-    """Return a display that is updated in place, or None outside a notebook."""
+    """Return a function write(text, stays) that updates a notebook's line, or None elsewhere."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:
         return None
@@ -59,7 +60,10 @@ def _notebook_line(marks):
 
 
 def _terminal_line():
-    """Write to the error stream if it is a screen, and the final text to standard output."""
+    """Return a function write(text, stays), which prints the final text (`stays` is True).
+
+    Other texts are written to the error stream if it is a terminal, and are dropped otherwise.
+    """
     moving = sys.stderr.isatty()
 
     def write(text, stays):

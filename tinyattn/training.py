@@ -61,8 +61,9 @@ def fit(
                      each epoch, or None
         epochs       number of passes over the training data
         batch_size   number of examples in a batch, if `train` contains arrays
-        metric       function metric(model, *batch) that returns a number, the mean over the batch.
-                     It is measured on `valid` too, for example training.accuracy. None: no metric
+        metric       function metric(model, *batch) that returns a number, the mean over the batch,
+                     such as training.accuracy. It is measured on `valid` after each epoch. None: no
+                     metric
         patience     number of epochs without a lower held-out loss after which training stops.
                      At the end, the weights of the best epoch are restored. None: train for all
                      epochs, and keep the last weights
@@ -202,7 +203,7 @@ def _step(name, model, loss, optimizer, batch, clip, history):
 
 
 def _check_loss_and_optimizer(loss, optimizer):
-    """Raise TypeError for a loss of (prediction, target), or for the name of an optimizer."""
+    """Raise TypeError unless `loss` is a function of (model, x, y) and `optimizer` can step."""
     place = getattr(loss, "__module__", "") or ""
     if place.startswith("tinyattn.functional") or place == "tinyattn.nn.losses":
         name = getattr(loss, "__name__", type(loss).__name__)
@@ -225,7 +226,7 @@ def _check_loss_and_optimizer(loss, optimizer):
 
 
 def _check_kinds(model, optimizer, schedule, metric):
-    """Raise TypeError for a class instead of its instance, or for what cannot be called."""
+    """Raise TypeError for a class instead of an object of it, or for a wrong schedule or metric."""
     for name, value, example in (
         ("model", model, "nn.Linear(3, 2)"),
         ("optimizer", optimizer, "optim.Adam(model.parameters())"),
@@ -233,17 +234,18 @@ def _check_kinds(model, optimizer, schedule, metric):
     ):
         if isinstance(value, type):
             raise TypeError(
-                f"fit: {name} is the class {value.__name__}. Make one of it first, as in {example}"
+                f"fit: {name} is the class {value.__name__}. Make an object of it first, as in "
+                f"{example}"
             )
     if schedule is not None and not hasattr(schedule, "step"):
         raise TypeError(
-            f"fit: expected a schedule, got {type(schedule).__name__}. Pass for example "
+            f"fit: expected a schedule, got {type(schedule).__name__}. Pass, for example, "
             "optim.LambdaLR(optimizer, factor) for a function factor(step)"
         )
     if metric is not None and not callable(metric):
         raise TypeError(
             f"fit: metric must be a function of (model, x, y), got {type(metric).__name__}. "
-            "Pass for example training.accuracy"
+            "Pass, for example, training.accuracy"
         )
 
 
@@ -258,7 +260,7 @@ def _check_pair(train, valid):
 
 
 def _belongs(model, optimizer, schedule):
-    """Raise ValueError if the optimizer does not belong to the model, or the schedule to it."""
+    """Raise ValueError if the optimizer is not the model's, or the schedule not the optimizer's."""
     groups = getattr(optimizer, "param_groups", [])
     held = {id(p) for group in groups for p in group["params"]}
     if held and not any([id(p) in held for p in model.parameters()]):
@@ -284,13 +286,13 @@ def _finite(value, epoch):
 
 
 class _Best:
-    """The weights of the epoch with the lowest held-out loss, for an early stop."""
+    """The weights of the epoch with the lowest held-out loss, for early stopping."""
 
     def __init__(self):
         self.loss, self.epoch, self.weights = math.inf, None, None
 
     def waited(self, model, losses):
-        """Return the number of epochs since the lowest loss, and keep the best weights."""
+        """Return the epochs since the lowest of the held-out losses, and keep the best weights."""
         if losses[-1] < self.loss:
             self.loss, self.epoch = losses[-1], len(losses)
             self.weights = {name: np.array(to_array(w)) for name, w in model.state_dict().items()}
@@ -480,5 +482,5 @@ torch_hints.hint_functions(globals(), torch_hints.public_names(sys.modules[__nam
 
 
 def __getattr__(name):
-    """Raise the error for a missing name, with its name in this library."""
+    """Raise AttributeError for a missing name, with the name to use instead if one is known."""
     raise torch_hints.no_such_name(__name__, name)

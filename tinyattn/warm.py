@@ -46,7 +46,7 @@ def warm(quiet=False, lock=None):
 
 
 def _remember():
-    """Write the mark if there is anything to remember, and return a remark about it."""
+    """Mark the kernels as compiled if they are stored on disk, and return a remark about this."""
     from tinyattn.kernels.machine.compile import compiled_files
 
     folders = compiled_files()
@@ -70,7 +70,7 @@ def main(arguments=None):
     """
     parser = argparse.ArgumentParser(prog="python -m tinyattn.warm", description=__doc__)
     parser.add_argument("--quiet", action="store_true", help="print nothing")
-    parser.add_argument("--lock", type=Path, help="a file to remove at the end")
+    parser.add_argument("--lock", type=Path, help="a file to touch while working, and remove")
     options = parser.parse_args(arguments)
     if options.lock and hasattr(os, "nice"):
         os.nice(10)
@@ -126,7 +126,7 @@ def _recurrent(dtype):
 
 
 def _rows(dtype):
-    """Return operations with so much work that they select the kernel themselves."""
+    """Run operations with so much work that they select the kernel themselves."""
     x, w = _tensor(dtype, 256, 64), _tensor(dtype, 64)
     ids = np.arange(256) % 64
     _back(F.softmax(x)), _back(F.log_softmax(x)), _back(F.cross_entropy(x, ids))

@@ -95,8 +95,8 @@ MISTAKES = [
     ("ta.gradients(x * 2, [x])", (RuntimeError, ValueError), "single number|one number"),
     # ---- shapes
     ("x + w", ValueError, r"\(2,\s?3\)", r"\(4,\s?3\)"),
-    ("x @ w", ValueError, r"\(2, 3\) @ \(4, 3\)", "has 3", "has 4", r"x @ y\.T would fit"),
-    ("x @ np.ones(2)", ValueError, "has 3, and the only axis of the second, which has 2"),
+    ("x @ w", ValueError, r"\(2, 3\) @ \(4, 3\)", "length 3", "length 4", r"x @ y\.T would fit"),
+    ("x @ np.ones(2)", ValueError, "of length 3, and the only axis of the second, of length 2"),
     ("np.matmul(x.T, w.T)", ValueError, r"x\.T @ y|must be equal"),
     ("x @ 2.0", ValueError, "\\* for numbers"),
     ("np.ones((3, 2, 3)) @ (np.ones((2, 3, 4)) + x[0, 0])", ValueError, "do not broadcast"),

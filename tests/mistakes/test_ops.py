@@ -202,5 +202,5 @@ def test_quantiles_that_are_none():
         np.quantile(x, [0.1, 0.9])
     with pytest.raises(ValueError, match=r"np.percentile .* 0 <= q <= 100, got q=101"):
         np.percentile(x, 101)
-    with pytest.raises(ValueError, match=r"no numbers \(shape \(0, 3\)\)"):
+    with pytest.raises(ValueError, match=r"must not be empty, got shape \(0, 3\)"):
         np.median(x[:0])

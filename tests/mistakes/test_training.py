@@ -17,14 +17,14 @@ def called(model=None, optimizer=None):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: called(model=Line), TypeError, "model is the class Line. Make one of it"),
+        (lambda: called(model=Line), TypeError, "model is the class Line. Make an object of it"),
         (lambda: called(optimizer=optim.Adam), TypeError, "optimizer is the class Adam"),
         (lambda: fit_line(schedule=optim.StepLR), TypeError, "schedule is the class StepLR"),
         (lambda: fit_line(schedule=lambda step: 0.1), TypeError, "expected a schedule, got func"),
         (
             lambda: fit_line(valid=examples(), metric="accuracy"),
             TypeError,
-            "of .model, x, y., got str. Pass for example training.accuracy",
+            "of .model, x, y., got str. Pass, for example, training.accuracy",
         ),
         (
             lambda: fit_line(train=np.ones((9, 2)), valid=np.ones(9)),

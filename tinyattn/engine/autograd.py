@@ -160,7 +160,7 @@ class Tensor(TensorMethods):
         self._shared_version()[0] = _clock()
 
     def _shared_version(self):
-        """The list `_version`, which a view can share."""
+        """Return `_version` as a list that a view can share, which NEVER_WRITTEN cannot be."""
         if self._version is NEVER_WRITTEN:
             self._version = [0]
         return self._version
@@ -169,9 +169,10 @@ class Tensor(TensorMethods):
     def backward(self, gradient=None, create_graph=False) -> None:
         """Add dL/dx to the `.grad` of every leaf tensor x that requires a gradient.
 
-        L is this tensor, which must have been computed from these leaf tensors. Gradients add up
-        over several calls. Set `.grad = None` (or call `zero_grad()`) in between. The graph is
-        freed, so a second call raises an error, unless create_graph is True.
+        L is this tensor or, with `gradient`, a number that was computed from it. Leaf tensors from
+        which L was not computed do not change. Gradients add up over several calls, so set
+        `.grad = None` (or call `zero_grad()`) in between. The graph is freed, so a second call
+        raises an error, unless create_graph is True.
 
         Args:
             gradient       None: L is this tensor, a single number. Or an array dL/d(self) in the
@@ -185,6 +186,8 @@ class Tensor(TensorMethods):
                 is None
             ValueError: gradient or the result of a rule has a wrong shape
             TypeError: gradient is not real, or an operation has no derivative rule
+            NotImplementedError: create_graph is True, and an operation ran as compiled code that
+                cannot be differentiated twice
         """
         if not self.requires_grad:
             raise RuntimeError(messages.NO_GRAPH)
@@ -313,8 +316,8 @@ class Operation:
                       `invalid.py`
         fresh         whether each array that a rule returns was allocated for it, so that it shares
                       no memory with g, y, an input or another gradient, and may be written to
-        widened       the function with signed 64-bit integers, for whole numbers that might not
-                      fit, or None
+        widened       a version of the function that computes in signed 64-bit integers, for whole
+                      numbers whose result might not fit into their own type, or None
     """
 
     __slots__ = ("elementwise", "fresh", "joint", "name", "parameters", "rules", "widened")
@@ -507,10 +510,11 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
 
 
 def topological_order(root):
-    """Return the results from which root was computed, youngest first, and {x: None}.
+    """Return (results, {x: None}) for the graph of root.
 
-    The keys x of the dict are all tensors that need a gradient, including root and leaves. Raises
-    RuntimeError if the graph was freed, or if values were written to after they were used.
+    The results are root and all others from which it was computed, youngest first. The keys x of
+    the dict are all tensors that need a gradient, including root and leaves. Raises RuntimeError if
+    the graph was freed, or if values were written to after they were used.
     """
     results, needed = ([] if root._operation is None else [root]), {root: None}
     for t in results:  # the list grows during the loop

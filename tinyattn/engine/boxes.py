@@ -22,7 +22,7 @@ RECENT: deque[Box] = deque(maxlen=1000)  # a few steps of training of a model wi
 
 
 def one_box(f):
-    """Return f with calls that are remembered in RECENT, so that a trace shows each as one box.
+    """Return f, whose calls are remembered in RECENT, so that a trace shows each as one box.
 
     Only calls whose result was recorded are remembered.
     """

@@ -20,7 +20,7 @@ def to_array(x):
 
 
 def as_tensor(x):
-    """Return x as a Tensor. A Tensor is returned unchanged, and an array is not copied."""
+    """Return x as a Tensor. A Tensor is returned unchanged, and a real array is not copied."""
     if isinstance(x, Tensor):
         return x
     if type(x) is np.ndarray and x.dtype.kind in "fiub":

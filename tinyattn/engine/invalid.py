@@ -7,9 +7,9 @@ This holds for all operations that act on each element separately (`ops/marks.py
 slopes that are not finite.
 
 At first, gradients are not searched for nan. The processor sets a flag when it makes a nan from
-ordinary numbers, and NumPy reads this flag after each function, so a backward pass without nan
-costs nothing extra. After the first nan, or after an np.where whose other branch is itself nan, the
-result of each rule is checked.
+operands that are not nan, and NumPy reads this flag after each function, so a backward pass without
+nan costs nothing extra. After the first nan, or after an np.where whose other branch is itself nan,
+the result of each rule is checked.
 """
 
 from contextvars import copy_context
@@ -37,10 +37,10 @@ PROCESSOR_NOTES = _processor_notes()
 
 
 class Noted(list):
-    """A list that is empty until a NumPy function produces nan or infinity.
+    """A list that is empty until NumPy makes a nan, or an infinity as in 1/0 and log 0.
 
-    Inside the block `with Noted() as noted:`, NumPy does not warn. `mended` gives the warnings that
-    are still needed.
+    Inside the block `with Noted() as noted:`, NumPy does not warn about them. `mended` gives the
+    warnings that are still needed.
     """
 
     __slots__ = ("before", "known", "outside", "state")

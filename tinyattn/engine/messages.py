@@ -49,8 +49,9 @@ FREED = (
 def complex_result(name):
     """Return the message for a complex result, which would lose the gradient of its operands."""
     return (
-        f"{name}: the result is complex, but gradients are real here. Compute its parts as two "
-        f"Tensors (np.fft.fft(x) has .real and .imag; np.cos(x), np.sin(x)), or .detach() it"
+        f"{name}: the result is complex, but gradients are real here. Compute its real and "
+        f"imaginary parts as two Tensors (np.cos(x) and np.sin(x); np.fft.fft(x) has .real and "
+        f".imag), or pass x.detach()"
     )
 
 
@@ -63,7 +64,10 @@ def stale_value(name):
 
 
 def missing_rule(name, i=None):
-    """Return a rule that raises TypeError, because input i has none. None means all inputs."""
+    """Return a rule for input i of the operation `name` that raises TypeError, because it has none.
+
+    If i is None, the rule is for all inputs.
+    """
     which, add = ("", "defvjp_joint") if i is None else (f" for its input {i}", "defvjp")
 
     def missing(*_, **__):
@@ -172,7 +176,7 @@ def no_numpy_rule(function):
 
 
 def warn_no_gradient_kept(name):
-    """Return None for `.grad` of a non-leaf tensor, and warn that only leaves keep gradients."""
+    """Warn that only leaves keep gradients, for `.grad` of a result of `name`, and return None."""
     warnings.warn(
         f".grad of a non-leaf tensor is always None: this tensor was computed by {name}, and only "
         f"leaves keep gradients. Call ta.gradients(y, [x]) for the gradient of a result x",
@@ -213,7 +217,7 @@ def check_joint_vjp(op, inputs, needed, gradients):
 
 
 def check_gradient(d, a, name):
-    """Raise unless the result of a rule of `name` can be the gradient of the input array a."""
+    """Raise unless d, which a rule of `name` returned, can be the gradient of the input array a."""
     if d is None:
         raise ValueError(f"backward: a rule of {name} returned None. Did you forget its `return`?")
     if d.dtype.kind not in "fiub":

@@ -1,8 +1,8 @@
 """The operators and methods of `Tensor`, each of which calls the NumPy function of the same name.
 
 `x + y` is `np.add(x, y)` and `x.sum(axis=0)` is `np.sum(x, axis=0)`, with the same arguments and
-the same gradient. They look up the operation in the table of `dispatch.py` directly, because
-NumPy's own dispatch, which would find the same one, is slower.
+the same gradient. The operators look up the operation in the table of `dispatch.py` directly,
+because NumPy's own dispatch, which would find the same operation, is slower.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _operator(function):
-    """Return the method x + y, which runs the operation of `np.add` for a Tensor."""
+    """Return the method of an operator, such as x + y, for NumPy's `function`, such as np.add."""
 
     def method(self, other) -> Tensor:
         return HANDLED_FUNCTIONS[function](self, other)
@@ -31,7 +31,7 @@ def _operator(function):
 
 
 def _reversed(function):
-    """Return the method for 1 + x, for which Python calls the second operand."""
+    """Return the method that Python calls for 1 + x, because the number 1 cannot add a Tensor."""
 
     def method(self, other) -> Tensor:
         return HANDLED_FUNCTIONS[function](other, self)
@@ -47,7 +47,7 @@ def _unary(function):
 
 
 def _equality(function, on_data):
-    """Return the method == or !=, which passes the plain array to objects such as pytest.approx."""
+    """Return the method == or !=, where objects like pytest.approx get the array, by `on_data`."""
 
     def method(self, other) -> Tensor:
         if getattr(other, "__array_ufunc__", function) is None:
@@ -58,7 +58,11 @@ def _equality(function, on_data):
 
 
 def _in_place(function):
-    """Return the method p -= step, which writes into a leaf p inside no_grad()."""
+    """Return the method of an operator such as p -= step.
+
+    Inside no_grad(), it writes into a leaf p that requires a gradient. Any other p becomes the name
+    of a new tensor.
+    """
 
     def method(self, other) -> Tensor:
         y = HANDLED_FUNCTIONS[function](self, other)
@@ -190,7 +194,7 @@ class TensorMethods(TensorTorchNames):
         return np.var(self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def std(self, axis=None, keepdims=False, ddof=0) -> Tensor:
-        """Return the standard deviation along axes, the square root of `var`."""
+        """Return the standard deviation along axes, the square root of `var` for the same ddof."""
         return np.std(self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def cumsum(self, axis=None) -> Tensor:
@@ -268,7 +272,7 @@ class TensorMethods(TensorTorchNames):
         return np.transpose(self, axes or None)
 
     def swapaxes(self, axis1, axis2) -> Tensor:
-        """Return the tensor with two axes exchanged."""
+        """Return the tensor with the axes axis1 and axis2 exchanged."""
         return np.swapaxes(self, axis1, axis2)
 
     def squeeze(self, axis=None) -> Tensor:
@@ -284,7 +288,10 @@ class TensorMethods(TensorTorchNames):
         return np.repeat(self, repeats, axis)
 
     def diagonal(self, offset=0, axis1=0, axis2=1) -> Tensor:
-        """Return the elements x[i, i + offset] of axis1 and axis2, as the last axis."""
+        """Return the elements x[i, i + offset] as the last axis.
+
+        The indices i and i + offset are on axis1 and axis2.
+        """
         return np.diagonal(self, offset, axis1, axis2)
 
     def take(self, indices, axis=None) -> Tensor:
@@ -339,7 +346,7 @@ class TensorMethods(TensorTorchNames):
         return HANDLED_FUNCTIONS[np.clip](self, a_min, a_max, min=min, max=max)
 
     def round(self, decimals=0) -> Tensor:
-        """Return the elements rounded to this number of decimals, without gradient."""
+        """Return the elements rounded to `decimals` decimal places, without gradient."""
         return np.round(self, decimals)
 
     # ---------------------------------------------------------------- another form

@@ -460,7 +460,7 @@ KEYWORDS = {
     "replacement": "leave it out: each row is drawn from once",
     "shape": "give the shape by position, as in x.reshape(2, 3)",
     "inputs": "use ta.gradients(y, [x])",
-    "argnums": "use argnum= for one argument; nest or use ta.gradients for several",
+    "argnums": "use argnum=, a position or a tuple of positions",
     "has_aux": "use ta.value_and_grad, and compute what else is wanted in a second call",
     "strict": "to load a part, write model.load_state_dict(model.state_dict() | part)",
     "recurse": "use vars(module).values() for a module's own parameters",

@@ -16,6 +16,7 @@ def seed(n):
 
     Raises:
         TypeError: n is not a whole number
+        ValueError: n is negative
     """
     global _default
     if not isinstance(n, int | np.integer):
@@ -28,7 +29,7 @@ def seed(n):
 def generator(rng=None):
     """Return a random generator: rng itself, a new one for the seed rng, or the default for None.
 
-    Raises TypeError if rng is anything else.
+    Raises TypeError if rng is anything else, and ValueError if the seed is negative.
     """
     if rng is None:
         return _default

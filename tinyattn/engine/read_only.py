@@ -40,8 +40,8 @@ def comparing():
 def protected(f, name, what):
     """Return f with read-only views as arguments, unless it is None or part of the library.
 
-    The returned function raises WrittenError if f writes into an argument. The message names the
-    operation, `name`, and whether f is its "function" or a "rule", which is `what`.
+    The returned function raises WrittenError if f writes into an argument. The message contains
+    `name`, the name of the operation, and `what` f is: its "function" or a "rule".
     """
     if f is None or (getattr(f, "__module__", None) or "").partition(".")[0] == LIBRARY:
         return f
@@ -65,7 +65,7 @@ def protected(f, name, what):
 
 
 def _copies(inputs):
-    """Return the bytes of each array."""
+    """Return the bytes of each array among the inputs."""
     return [x.tobytes() for x in inputs if isinstance(x, np.ndarray)]
 
 

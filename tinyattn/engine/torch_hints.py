@@ -401,13 +401,13 @@ class _Names:
 
 
 class TensorTorchNames(_Names):
-    """The names for tensors."""
+    """PyTorch's names for attributes of a Tensor, each with a hint."""
 
     __slots__ = ()
 
 
 class ModuleTorchNames(_Names):
-    """The names for modules."""
+    """PyTorch's names for attributes of a module, each with a hint."""
 
 
 def _fill():
@@ -437,19 +437,22 @@ def no_such_name(module, name):
 
 
 def no_such_attribute(whose, name, hints, x):
-    """Return the AttributeError for a missing attribute of an object x, with a hint."""
+    """Return the AttributeError for a missing attribute of an object x, with a hint.
+
+    `whose` is the object in the message, such as "a Graph", and `hints` is {name: hint}.
+    """
     hint = f": {hints[name]}" if name in hints else ""
     return AttributeError(f"{whose} has no attribute {name!r}{hint}", name=name, obj=x)
 
 
 def _is_file(module, name):
-    """Return whether the name is a file. Python looks it up as an attribute before importing it."""
+    """Return whether the module has a file `name`, which Python first looks up as an attribute."""
     package = hasattr(sys.modules[module], "__path__")
     return package and find_spec(f"{module}.{name}") is not None
 
 
 def missing_name(name):
-    """Return the end of a sentence about a missing name of a module, or "" if it is unknown."""
+    """Return a hint for a name that a module lacks, as the end of a sentence, or "" if unknown."""
     if name in FUNCTIONS:
         return f": {FUNCTIONS[name]}"
     if name in other_names.NAMES:
@@ -555,8 +558,8 @@ def _instead(name, f):
 def hint_functions(namespace, names):
     """Make functions of a public module explain arguments of other libraries.
 
-    `namespace` is the module's globals(), in which the functions are replaced. Only those of the
-    given names that are functions of this module are changed.
+    `namespace` is the module's globals(), in which the functions are replaced. Those of the `names`
+    that are not functions of this module are left unchanged.
     """
     for name in names:
         f = namespace[name]
@@ -604,7 +607,7 @@ def unknown_option(name, option, f):
 def called_too_early(name, error):
     """Return the message for nn.MSELoss(prediction, target) instead of nn.MSELoss()(...).
 
-    `name` is the class, and `error` the beginning of the message.
+    `name` is the class, and `error` is the beginning of the message.
     """
     return f"{error}. Make the layer first and call it then, as in layer = {name}(...); layer(x)"
 

@@ -227,7 +227,10 @@ def _told(hidden, way):
 
 
 def _shorten_all(error):
-    """Shorten the tracebacks of an error and of its causes. Return (error, before, hidden)."""
+    """Shorten the tracebacks of an error and of its causes.
+
+    Return a list of (error, its full traceback, number of omitted frames).
+    """
     chain, seen = [], set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

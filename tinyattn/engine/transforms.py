@@ -38,7 +38,7 @@ def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Raises:
         TypeError: f is not a function, or does not return an array
-        ValueError: f returns more than one number, or argnum is not a position
+        ValueError: f returns more than one number, or argnum is not a valid position
     """
     _check_function("grad", f)
     both = value_and_grad(f, argnum)
@@ -60,7 +60,7 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Raises:
         TypeError: f is not a function, or does not return an array
-        ValueError: f returns more than one number, or argnum is not a position
+        ValueError: f returns more than one number, or argnum is not a valid position
     """
     _check_function("value_and_grad", f)
 
@@ -69,8 +69,8 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
         y, xs, as_tensor, again = _trace(f, argnum, args, kwargs)
         if y.size != 1:
             raise ValueError(
-                f"grad: the function must return a single number, got shape {y.shape}. Use "
-                "ta.jacobian, or reduce the result (sum, mean)"
+                "grad, value_and_grad: the function must return a single number, got shape "
+                f"{y.shape}. Use ta.jacobian, or reduce the result (sum, mean)"
             )
         gradients = _vjp(y, np.ones(y.shape, y.dtype), xs, again)
         gradients = gradients if as_tensor else [g.data for g in gradients]
@@ -95,7 +95,7 @@ def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Raises:
         TypeError: f is not a function, or does not return an array
-        ValueError: argnum is not a position
+        ValueError: argnum is not a valid position
     """
     _check_function("jacobian", f)
 
@@ -133,7 +133,7 @@ def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Raises:
         TypeError: f is not a function, or does not return an array
-        ValueError: f returns more than one number, or argnum is not a position
+        ValueError: f returns more than one number, or argnum is not a valid position
     """
     _check_function("hessian", f)
     if not isinstance(argnum, tuple):
@@ -208,10 +208,11 @@ _active = set()  # the proxies of all derivatives that are running their functio
 
 
 def _trace(f, argnum, args, kwargs):
-    """Run f on proxy tensors, and return (result, proxies, return Tensors, record again).
+    """Run f on proxy tensors, and return (result, proxies, as_tensor, again).
 
     A proxy replaces an argument and is connected to it, so an outer derivative can follow the
-    graph. The gradients are recorded as well if they may be differentiated again. This is the case
+    graph. `as_tensor` is True if the derivatives are returned as Tensors, and `again` if they are
+    recorded as well, because they may be differentiated again. This is the case
     if f is part of an outer derivative (then its result depends on a proxy of that derivative), or
     if f depends on tensors that require a gradient, such as the weights of a model.
     """
@@ -269,7 +270,7 @@ def _chosen(argnum, n):
 
 
 def _vjp(y, gradient, xs, again, retain_graph=False):
-    """Return gradients of y for the proxies xs as Tensors, with zeros where y is independent."""
+    """Return the gradient of y for each proxy in xs, zeros if y does not depend on it."""
     found, targets = {}, set(xs)
     if y.requires_grad and again:
         try:

@@ -1,5 +1,7 @@
 """The operations: NumPy functions, each followed by its derivative rule.
 
+In all docstrings, x̄ is dL/dx, the gradient of the loss L with respect to x.
+
 Importing them fills the table in which a Tensor looks up its functions (`engine/dispatch.py`).
 """
 

@@ -1,4 +1,4 @@
-"""Nonlinear elementwise functions that NumPy does not have, each with its rule."""
+"""Nonlinear elementwise functions that NumPy does not have, each with its rule (x̄ is dL/dx)."""
 
 import numpy as np
 

@@ -1,7 +1,8 @@
 """Scaled dot-product attention: every query receives a weighted mean of the values.
 
-The kernel never stores the T×S weights. `packed_self_attention` computes the same for queries, keys
-and values in a single array, which one projection has computed.
+The kernel never stores the weights, T×S numbers for T queries and S keys. `packed_self_attention`
+computes the same for queries, keys and values in a single array, which one projection has computed.
+In the docstrings, x̄ is dL/dx.
 """
 
 import math
@@ -65,7 +66,7 @@ def attention_weights(q, k, mask, bias, causal, scale):
 
 
 def _number_of_scores(q, k, v, mask, bias, causal, scale):
-    """Return T·S summed over heads, or 0 for few queries, because the kernel takes 64 at a time."""
+    """Return T·S summed over heads, or 0 for few queries, as the kernel computes 64 together."""
     (*lead, T, _), S = q.shape, k.shape[-2]
     if T < LEAST_QUERIES:
         return 0
@@ -143,7 +144,7 @@ def heads_of(x, part, heads):
 def packed(y, part, heads):
     """Return an array [..., T, 3·H·d] with y [..., H, T, d] as one part and zeros in the others.
 
-    This is the gradient of `heads_of`, which explains `part` and `heads`.
+    This is the derivative rule of `heads_of`, which explains `part` and `heads`.
     """
     *lead, H, T, d = y.shape
     x = np.zeros((*lead, T, 3 * H * d), y.dtype)
@@ -174,7 +175,7 @@ split_heads.defvjp(lambda g, y, x, heads: join_heads(g))
 
 
 def _packed_scores(x, mask, bias, causal, heads):
-    """Return the number of scores, or 0 in special cases such as a hidden key that may be nan."""
+    """Return the number of scores, or 0 where the kernel cannot run, as for nan in x and a mask."""
     *lead, T, features = x.shape
     one_dtype = bias is None or bias.dtype == x.dtype
     plain = mask is None or np.isfinite(np.sum(to_array(x)))

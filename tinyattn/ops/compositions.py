@@ -95,9 +95,10 @@ for _f in (np.conjugate, np.real, np.real_if_close):
 
 @implements(np.select)
 def select(condlist, choicelist, default=0):
-    """Return, for each element, the choice of the first condition that holds.
+    """Return, for each element, the choice that belongs to the first condition that holds.
 
-    If no condition holds, the element is `default`. The chosen elements receive ȳ.
+    condlist and choicelist are the conditions and the choices. If no condition holds, the element
+    is `default`. The chosen elements receive the gradient.
     """
     if len(condlist) != len(choicelist):
         raise ValueError(
@@ -157,7 +158,7 @@ def quantile(a, q, axis=None, *, keepdims=False):
     For the sorted numbers x₍₀₎ ≤ … ≤ x₍ₙ₋₁₎, it is y = (1 - w) x₍ᵢ₎ + w x₍ᵢ₊₁₎, where i is the
     whole part of q (n - 1) and w is the rest. The result is nan if any of the numbers is nan.
 
-    Raises ValueError unless q is one number in [0, 1].
+    Raises ValueError if q is not one number in [0, 1], or if a has no numbers.
     """
     if not _is_between(q, 1):
         raise ValueError(
@@ -166,7 +167,7 @@ def quantile(a, q, axis=None, *, keepdims=False):
         )
     x = a if isinstance(a, Tensor) else Tensor(a)
     if x.size == 0:
-        raise ValueError(f"np.quantile of Tensors: x has no numbers (shape {x.shape})")
+        raise ValueError(f"np.quantile of Tensors: a must not be empty, got shape {x.shape}")
     axes = reduce.axes_of(x, axis)
     kept = [n for i, n in enumerate(x.shape) if i not in axes]
     rows = np.moveaxis(x, axes, range(-len(axes), 0)) if axes else x
@@ -292,8 +293,8 @@ def bincount(x, weights=None, minlength=0):
 def histogram(a, bins=10, range=None, density=None, weights=None):
     """Return the number of elements (or the sum of weights) in each bin, and the edges of the bins.
 
-    The results have no gradient. Raises TypeError for weights that require a gradient. For these,
-    write np.bincount(np.digitize(x, bins), weights).
+    The arguments are those of np.histogram. The results have no gradient. Raises TypeError for
+    weights that require a gradient. For these, write np.bincount(np.digitize(x, bins), weights).
     """
     if isinstance(weights, Tensor) and weights.requires_grad:
         raise TypeError(
@@ -308,10 +309,10 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True
 ):
-    """Return the distinct numbers in ascending order. The first of equal numbers receives ȳ.
+    """Return the distinct numbers in ascending order. The first of equal numbers gets the gradient.
 
-    If any of the arguments return_… is True, the result is a tuple with these arrays too, which are
-    described in NumPy's function. They have no gradient.
+    The arguments are those of np.unique. If return_index, return_inverse or return_counts is True,
+    the result is a tuple with these arrays too, which have no gradient.
     """
     _, index, *more = np.unique(
         to_array(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan
@@ -405,7 +406,7 @@ def matrix_transpose(x):
 
 @implements(np.linalg.diagonal)
 def matrix_diagonal(x, offset=0):
-    """Return the elements x[..., i, i + offset] as the last axis."""
+    """Return the diagonals x[..., i, i + offset], with i as the last axis."""
     return shape.diagonal(x, offset, -2, -1)
 
 
@@ -424,7 +425,7 @@ def rollaxis(a, axis, start=0):
 
 @implements(np.full_like)
 def full_like(a, fill_value, dtype=None, *, shape=None):
-    """Return an array filled with fill_value, which receives the sum of ȳ.
+    """Return an array filled with fill_value, whose gradient is the sum of all dL/dyᵢ.
 
     The array has the shape and dtype of a, unless `shape` or `dtype` is given.
     """

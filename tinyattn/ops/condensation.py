@@ -13,11 +13,12 @@ def repulsion(x, q, x_alpha, q_alpha, pairs):
 
     Args:
         x         positions x_j of all points [N, C]
-        q         their charges q_j [N]
+        q         charges q_j of all points [N]
         x_alpha   position x_αk of the condensation point of each object [K, C]
-        q_alpha   its charge q_αk [K]
-        pairs     blocks of pairs, which are read one after the other, each as two arrays of the
-                  indices j and k
+        q_alpha   charge q_αk of each condensation point [K]
+        pairs     blocks of pairs, each with two arrays of the indices j and k. The forward and the
+                  backward pass iterate over the blocks. Pairs farther apart than 1 must be left
+                  out, because the derivative rule does not test for them
     """
     total = 0.0
     for j, k in pairs:
@@ -45,9 +46,9 @@ def _repulsion_rule(g, y, x, q, x_alpha, q_alpha, pairs):
 
 
 def _pushes(away):
-    """Turn x - x_α [P, C] into directions in place. Return 1 / |x - x_α| and 1 - |x - x_α| [P].
+    """Return (x - x_α, 1 / d, max(0, 1 - d)) for x - x_α = `away` [P, C] and d = |x - x_α| [P].
 
-    At distance 0, where the derivative of the distance does not exist, 0 is used.
+    At d = 0, where d has no derivative, the second result is 0 instead of 1 / d.
     """
     d2 = np.sum(np.square(away), axis=1)
     apart = to_array(d2) > 0

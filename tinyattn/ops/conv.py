@@ -19,7 +19,7 @@ def unfold(x, kernel, stride, dilation):
     """Return all windows as a view, y[…, i, k] = x[…, i · stride + k · dilation].
 
     Args:
-        x          [B, C, *lengths]
+        x          B items with C channels, [B, C, *lengths]
         kernel     lengths of a window, one for each of `lengths`
         stride     distances between neighbouring windows
         dilation   distances between neighbouring positions of a window
@@ -38,8 +38,8 @@ def unfold(x, kernel, stride, dilation):
 def fold(y, lengths, stride, dilation):
     """Return the sum of overlapping windows, x[…, i · stride + k · dilation] = Σ y[…, i, k].
 
-    This is the gradient of `unfold`, whose docstring explains the shapes and arguments. Positions
-    of x that no window covers are 0.
+    This is the derivative rule of `unfold`, whose docstring explains the other arguments and the
+    shapes. `lengths` are those of x [B, C, *lengths]. Positions that no window covers are 0.
     """
     n = len(lengths)
     positions, kernel = y.shape[2 : 2 + n], y.shape[2 + n :]
@@ -78,8 +78,8 @@ def convolution(x, w, bias, stride, before, after, dilation, groups):
     rules: its gradient is a product with the weights, followed by `fold`, the rule of `unfold`.
 
     Args:
-        x          [B, C, *lengths]
-        w          weights [O, C / groups, *kernel]
+        x          B items with C channels, [B, C, *lengths]
+        w          weights of O output channels, [O, C / groups, *kernel]
         bias       b [O], or None
         stride     distances between neighbouring windows, one for each of `lengths`
         before     numbers of zeros before x
@@ -134,7 +134,7 @@ def _kernel_backward(g, y, n, needs_grad, x, w, bias, stride, before, after, dil
 
 
 def _two_axes(x, w, stride, before, after, dilation):
-    """Return inputs with one axis as inputs with two axes, of which the first has length 1."""
+    """Return (x, w, stride, dilation, before, after) with two axes, of which one may be added."""
     if x.ndim == 4:
         return x, w, stride, dilation, before, after
     return (x[:, :, None], w[:, :, None], (1, *stride), (1, *dilation), (0, *before), (0, *after))

@@ -3,8 +3,9 @@
 An operation has one result, so the parts are concatenated in one array, which is then cut. Vectors
 are determined only up to their sign, so no result that you compute from them should depend on the
 sign. The vectors of equal values are not determined at all, so they have no gradient, but the
-values have one. Sources: M. Giles 2008, An extended collection of matrix derivative results, and J.
-Townsend 2016, Differentiating the singular value decomposition.
+values have one. In the docstrings, x̄ is dL/dx, and ∘ is the product of elements. Sources: M. Giles
+2008, An extended collection of matrix derivative results, and J. Townsend 2016, Differentiating the
+singular value decomposition.
 """
 
 import numpy as np
@@ -44,8 +45,8 @@ def eigh(a, UPLO="L"):
     in NumPy, only the lower triangle of A is read, or the upper one for UPLO="U".
 
     The gradient Ā = ½ (S + Sᵀ) is symmetric, with S = V (diag(w̄) + F ∘ Vᵀ V̄) Vᵀ, where Fᵢⱼ = 1 /
-    (wⱼ - wᵢ) for i ≠ j, and 0 for i = j. It raises LinAlgError if eigenvectors with a gradient have
-    equal eigenvalues. The function raises ValueError if UPLO is neither "L" nor "U".
+    (wⱼ - wᵢ) for i ≠ j, and 0 for i = j. The rule raises LinAlgError if eigenvectors with a
+    gradient have equal eigenvalues. The function raises ValueError if UPLO is neither "L" nor "U".
     """
     a = as_tensor(a)
     if UPLO not in ("L", "U"):
@@ -95,8 +96,8 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
         Ā = [U (F ∘ (Uᵀ Ū - Ūᵀ U)) S + (1 - U Uᵀ) Ū S⁻¹] Vᵀ + U diag(s̄) Vᵀ
             + U [S (F ∘ (Vᵀ V̄ - V̄ᵀ V)) Vᵀ + S⁻¹ V̄ᵀ (1 - V Vᵀ)]
 
-    It raises LinAlgError if vectors with a gradient have equal singular values or, for an A that is
-    not square, the value 0.
+    The rule raises LinAlgError if vectors with a gradient have equal singular values or, for an A
+    that is not square, the value 0.
 
     The function raises TypeError for hermitian=True, which is not implemented, and for
     full_matrices=True if A is not square and compute_uv is True. The additional vectors of the full
@@ -142,7 +143,10 @@ def _svd_rule(g, y, a):
 
 
 def _over_values(outside, row):
-    """Return outside · S⁻¹, for the part of Ū or V̄ outside the span of U or V."""
+    """Return outside · S⁻¹, for the part of Ū or V̄ outside the span of U or V.
+
+    `row` contains the singular values, the diagonal of S, as a row.
+    """
     if outside.shape[-2] == outside.shape[-1]:  # the vectors span the whole space
         return 0 * outside
     values = to_array(row)

@@ -32,7 +32,10 @@ def _name(operation):
 
 @implements_method("format")
 def to_format(self, spec):
-    """Format a Tensor as in f"{loss:.3f}": its only number, or each number, in brackets."""
+    """Return the text of f"{x:.3f}": the only number of x, or all numbers in brackets.
+
+    `spec` is what follows the colon, here ".3f".
+    """
     if not spec:
         return to_repr(self)
     if self.size == 1:
@@ -152,8 +155,8 @@ SHARE = 0.6  # largest opacity, through which the background is visible, so dark
 def reach_of(values):
     """Return the absolute value that gets the full colour, for the numbers in an array.
 
-    It is the largest absolute value. If the largest of more than 50 is more than four times as
-    large as their 98% quantile, it is this quantile.
+    It is the largest absolute value, or the 98% quantile of the absolute values if an array of more
+    than 50 numbers contains one that is more than four times as large as this quantile.
     """
     sizes = np.abs(values[np.isfinite(values)].astype(np.float64)).ravel()
     if sizes.size == 0:
@@ -193,7 +196,11 @@ def picture(array, text):
 
 
 def _blocks(matrix, most):
-    """Divide a slice into blocks, and return their ends, means and sizes."""
+    """Divide a matrix into blocks, at most `most` (rows, columns), and return a dictionary of them.
+
+    It contains the ends, the means and the approximate size of the blocks, the matrix, and whether
+    each block is "odd", which means that one of its numbers is not finite.
+    """
     matrix = matrix.astype(np.float64)
     ends = [
         np.linspace(0, n, min(n, m) + 1).astype(int)

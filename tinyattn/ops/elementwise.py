@@ -1,10 +1,10 @@
 """Elementwise operations. Operands of different shapes broadcast.
 
-In the rules, g = dL/dy is the incoming gradient, and each function returns g · dy/dx. Where an
-operand was broadcast, the engine sums over the copies, so the rules never mention it. At a kink
-(abs at 0, equal operands of maximum), a rule returns a subgradient, which its docstring names.
-Where a slope is infinite (log at 0) and no gradient arrives, the engine uses 0 · ∞ = 0, as
-engine/invalid.py explains.
+In the docstrings, x̄ is dL/dx, the gradient of the loss L with respect to x. In the rules, g = ȳ is
+the incoming gradient, and each rule returns g · dy/dx. Where an operand was broadcast, the engine
+sums over the copies, so the rules never mention this. At a kink (abs at 0, equal operands of
+maximum), a rule returns a subgradient, which its docstring names. Where a slope is infinite (log at
+0) and no gradient arrives, the engine uses 0 · ∞ = 0, as engine/invalid.py explains.
 """
 
 import numpy as np

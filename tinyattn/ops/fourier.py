@@ -59,7 +59,7 @@ _ifft.defvjp(
 
 @primitive
 def _rfft(x, n, axis, norm):
-    """Transform real x into pairs, without the half that is a mirror image."""
+    """Transform real x into pairs, without the half that consists of conjugates of the other."""
     return _pair(np.fft.rfft(x, n, axis, norm)).astype(x.dtype)
 
 
@@ -73,7 +73,7 @@ _rfft.defvjp(_rfft_rule)
 
 @primitive
 def _irfft(x, n, axis, norm):
-    """Return the real numbers with the transform x, of which one half is given as pairs."""
+    """Return the real numbers whose transform is x, of which one half is given, as pairs."""
     return np.fft.irfft(_complex(x), n, axis, norm).astype(x.dtype)
 
 
@@ -240,6 +240,7 @@ def fft(a, n=None, axis=-1, norm=None):
                transform divides by n. "ortho": both divide by √n
 
     Raises:
+        TypeError: n is not a whole number
         ValueError: n < 1, or norm has another value
     """
     return _transform(_fft, "fft", a, n, axis, norm)
@@ -249,7 +250,7 @@ def fft(a, n=None, axis=-1, norm=None):
 def ifft(a, n=None, axis=-1, norm=None):
     """Return the inverse transform, the `Spectrum` xₜ = 1/n Σₖ aₖ e^(2πikt/n).
 
-    The arguments are those of `fft`, which also explains when 1/n is another factor.
+    The arguments are those of `fft`, where `norm` can replace the factor 1/n by 1/√n or 1.
     """
     return _transform(_ifft, "ifft", a, n, axis, norm)
 

@@ -24,7 +24,7 @@ NEAR, TERMS = 0.3, 32  # the Taylor series is used up to this distance from 1 an
 
 @elementwise
 def polygamma(x, n):
-    """Return y = dⁿ/dxⁿ ln Γ(x) for x > 0, with the gradient x̄ = ȳ dⁿ⁺¹/dxⁿ⁺¹ ln Γ(x).
+    """Return y = dⁿ/dxⁿ ln Γ(x) for x > 0, with the gradient dL/dx = dL/dy dⁿ⁺¹/dxⁿ⁺¹ ln Γ(x).
 
     n = 0 gives ln Γ, and n = 1 gives the digamma function, which is SciPy's polygamma(0, x).
     """
@@ -51,7 +51,7 @@ def _value(x, n):
 
 
 def _series(z, n):
-    """Return Stirling's series, differentiated n times."""
+    """Return Stirling's series for ln Γ(z), differentiated n times."""
     if n == 0:
         y = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi)
         y = np.where(z == np.inf, z, y)

@@ -27,7 +27,7 @@ gather = _getitem  # x[index] without checking or copying the index, which must 
 
 @implements_method("getitem")
 def getitem(x, index):
-    """Return y = x[index] with any index that NumPy accepts: slices, integers, arrays, masks, …"""
+    """Return y = x[index] for any index that NumPy accepts: slices, integers, arrays, masks, …"""
     return _getitem(x, plain_index(index))
 
 
@@ -82,7 +82,7 @@ _scatter.defvjp(
 
 
 def _gather(x, index):
-    """Return x[index]."""
+    """Return x[index], by `take_rows` if the index consists of row numbers."""
     return take_rows(x, index) if _names_rows(index) and x.ndim > 1 else x[index]
 
 
@@ -137,7 +137,7 @@ take_rows.implement("kernel", _take_rows_kernel)
 
 
 def _add_to_rows(y, ids, rows):
-    """Compute y[ids] += rows."""
+    """Add each row to the row of y with its id, also if ids repeat. y must be zeros before."""
     if rows.size == 0:
         return
     n_features = int(np.prod(y.shape[1:]))

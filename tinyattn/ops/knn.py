@@ -1,8 +1,8 @@
-"""The k nearest neighbours of points, and all neighbours within a radius, on checked arrays.
+"""The k nearest neighbours of points, and all neighbours within a radius.
 
-x [N, D] is ordered by cloud, and cloud c has the rows offsets[c] to offsets[c + 1]. The
-neighbours are a discrete choice, so they have no gradient. All implementations agree to the last
-bit.
+The arguments are arrays that have been checked. x [N, D] is ordered by cloud, and cloud c has the
+rows from offsets[c] to offsets[c + 1] - 1. The neighbours are a discrete choice, so they have no
+gradient. All implementations agree to the last bit.
 """
 
 import numpy as np
@@ -16,9 +16,10 @@ ROOM = 1 << 22  # numbers in a block of rows, so that the N×N distances are nev
 
 @operation("knn", work=lambda x, offsets, k: len(x))
 def knn(x, offsets, k):
-    """Return the k nearest points of the same cloud for each point, in ascending order.
+    """Return the k nearest points of the same cloud for each point, the nearest first.
 
-    A matrix product finds candidates, and the distances of these are computed exactly.
+    Equal distances are ordered by row. A matrix product finds candidates, whose distances are then
+    computed exactly.
 
     Args:
         x         points [N, D], ordered by cloud
@@ -88,7 +89,11 @@ def _rough_distances(x, offsets):
 
 
 def _exact(x, rows, first, wanted):
-    """Return the selected pairs (i, j), and Σ_d (x_id - x_jd)² summed in the order of d."""
+    """Return the pairs (i, j) of a mask, and Σ_d (x_id - x_jd)² summed in the order of d.
+
+    The mask `wanted` has a row for each of the `rows` of x, and its columns are the points of a
+    cloud, which begins at the row `first` of x.
+    """
     i, j = np.nonzero(wanted)
     i, j = i + rows[0], j + first
     total = np.zeros(len(i), x.dtype)

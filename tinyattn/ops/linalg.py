@@ -2,8 +2,8 @@
 
 `contract` computes an einsum itself, because np.einsum(optimize=True) computes batched products
 without a matrix product before NumPy 2.4: with NumPy 2.2, attention scores [8, 8, 128, 128] take 16
-times as long. NumPy 2.4 is level for large products, but takes 1.6 to 2.9 times as long for small
-ones, such as three matrices of 32 × 64.
+times as long. NumPy 2.4 is as fast for large products, but takes 1.6 to 2.9 times as long for small
+ones, such as three matrices of 32 × 64. In the docstrings, x̄ is dL/dx.
 """
 
 import math
@@ -59,8 +59,8 @@ def _misfit(a, b, error):
     if len(a) == len(b) == 2:
         fits = " (x @ y.T would fit)" if a[1] == b[1] else " (x.T @ y would fit)" * (a[0] == b[0])
     return ValueError(
-        f"matmul: {a} @ {b} sums over the last axis of the first, which has {a[-1]}, and {axis} "
-        f"of the second, which has {rows}. They must be equal{fits}"
+        f"matmul: {a} @ {b} sums over the last axis of the first, of length {a[-1]}, and {axis} "
+        f"of the second, of length {rows}. The lengths must be equal{fits}"
     )
 
 
@@ -92,7 +92,7 @@ def dot(a, b):
     """Return Σ aᵢbᵢ for vectors and A B for matrices.
 
     With more axes, the products are summed over the last axis of a and the last but one of b. If a
-    or b is a number, the result is a b.
+    or b is a single number, the result is their product, element by element.
     """
     a, b = as_tensor(a), as_tensor(b)
     if a.ndim == 0 or b.ndim == 0:
@@ -110,7 +110,7 @@ def vdot(a, b):
 
 @implements(np.inner)
 def inner(a, b):
-    """Return the sums of products over the last axis of a and of b, or a b if one is a number."""
+    """Return Σₖ aₖbₖ over the last axes of a and b, or a · b if one of them is a single number."""
     a, b = as_tensor(a), as_tensor(b)
     if a.ndim == 0 or b.ndim == 0:
         return multiply(a, b)
@@ -170,8 +170,8 @@ def einsum(subscripts, *operands, optimize=True):
 
     Letters that the output lacks are summed, and "..." means leading axes, which broadcast. Without
     "->", the output has the letters that occur once, in alphabetical order. `optimize` has no
-    effect, because the order of the products is always chosen by their cost. The gradient of one
-    operand is the einsum of ȳ and all other operands whose output has the letters of this operand.
+    effect, because the order of the products is always chosen by their cost. The gradient of an
+    operand is an einsum of ȳ and all other operands, with the letters of this operand as output.
 
     Raises TypeError if the subscripts are not a string, and ValueError if they do not fit.
     """
@@ -267,7 +267,7 @@ def _explicit(subscripts, ndims):
 
 
 def _diagonals(x, letters):
-    """Return an operand 'iij' as 'ji', the diagonal of i, because letters must not be repeated."""
+    """Return (x, letters) with a diagonal for each repeated letter, so that 'iij' becomes 'ji'."""
     for c in letters:
         while letters.count(c) > 1:
             i, n = letters.index(c), letters.rindex(c)
@@ -338,12 +338,13 @@ def _contract_two(in_a, in_b, output, a, b):
 
 @lru_cache(maxsize=4096)
 def _pair(in_a, in_b, output, shape_a, shape_b):
-    """Return how to contract two operands as a product of matrices.
+    """Return how to contract two operands a and b as a product of matrices.
 
-    The result has (axes that only a has and the output lacks, remaining letters), the same for b,
-    and the axes and shapes of the matrices and of their product. These are None if there are no
+    in_a and in_b are the letters of the operands, and shape_a and shape_b their shapes. The result
+    has three parts: (axes of letters that only a has, remaining letters of a), the same for b, and
+    the axes and shapes of the matrices and of their product. The third part is None if there are no
     rows, no columns or no inner axis, because this is not a matrix product and NumPy's loops are
-    faster.
+    faster, or if an axis of length 1 broadcasts.
     """
     lengths = {}
     for c, n in [*zip(in_a, shape_a, strict=True), *zip(in_b, shape_b, strict=True)]:

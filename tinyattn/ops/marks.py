@@ -1,4 +1,4 @@
-"""Marks of operations, which are facts besides the derivative rules that the engine needs."""
+"""Marks of operations: facts that the engine needs in addition to the derivative rules."""
 
 import numpy as np
 
@@ -20,8 +20,8 @@ def elementwise(f) -> Primitive:
 def of_whole_numbers(operation: Primitive) -> Primitive:
     """Make an operation compute whole numbers as signed 64-bit integers, as np.sum does.
 
-    In NumPy, with unsigned integers of eight bits, 200 + 100 is 44 and 1 - 2 is 255. The operation,
-    which is returned, raises OverflowError for numbers from 2⁶³ on.
+    In NumPy, with unsigned integers of eight bits, 200 + 100 is 44 and 1 - 2 is 255. The operation
+    is returned. It raises OverflowError for operands of 2⁶³ or more.
     """
     f = operation.__wrapped__
     operation.operation.widened = lambda *values, **options: f(

@@ -38,7 +38,7 @@ def _product(a, b, bias):
 
 
 def _multiplications(a, b, bias):
-    """Return the number of multiplications, or 0 if NumPy has to run or to name the error."""
+    """Return the number of multiplications, or 0 if NumPy must run, or must raise the error."""
     if a.dtype != b.dtype or a.shape[1] != b.shape[0]:
         return 0
     if bias is not None and (bias.dtype != a.dtype or bias.shape != b.shape[1:]):
@@ -60,8 +60,8 @@ _many_rows.implement("kernel", lambda a, b, bias: fast.matmul.matmul(a, b, bias)
 def linear(x, weight, bias=None):
     """Return Y = X Wᵀ + b, with the gradients X̄ = Ȳ W, W̄ = Ȳᵀ X and b̄ = Σ Ȳ.
 
-    All leading axes of X are merged into rows, because one product of two matrices is faster than
-    one product for each leading index.
+    X̄ is dL/dX, and Σ Ȳ is the sum of the rows of Ȳ. All leading axes of X are merged into rows,
+    because one product of two matrices is faster than one product for each leading index.
 
     Args:
         x        X [..., in]

@@ -69,7 +69,10 @@ def _shares(windows, y, inside, axes):
 
 
 def _windows_of(x, outside, kernel, stride, padding, dilation):
-    """Return windows [B, C, *positions, *kernel], and a mask of the elements of x, None for all."""
+    """Return the windows [B, C, *positions, *kernel] of x, padded with `outside`, and a mask.
+
+    The mask is False in the padding, or None if there is no padding.
+    """
     if not any(padding):
         return unfold(as_tensor(x), kernel, stride, dilation), None
     widths = [(0, 0), (0, 0), *((p, p) for p in padding)]
@@ -109,7 +112,7 @@ def _max_loops_backward(g, y, I, needs_grad, x, kernel, stride, padding, dilatio
 
 
 def _over_table(loop, x, kernel, stride, padding, dilation):
-    """Return y [B, C, *positions], computed with a table of neighbours I(j, i) [P, K], and I."""
+    """Return y [B, C, *positions], computed by a loop over the table I [P, K] of places, and I."""
     I, positions = table_and_places(x.shape[2:], kernel, stride, padding, padding, dilation)
     y = np.empty((*x.shape[:2], len(I)), x.dtype)
     loop(y, one_axis(x), I)

@@ -1,4 +1,4 @@
-"""Matrices of numbers with few bits, and a product that never unpacks the matrix.
+"""Matrices of numbers with few bits, and a product that need not unpack the matrix.
 
 32 neighbouring numbers in a row form a block, which shares a scale. Reading the weights takes most
 of the time that a language model needs to generate a token, so with a matrix in blocks of 4 bits it
@@ -56,9 +56,9 @@ class QuantizedMatrix:
 
 
 class Q4_1:
-    """The format w = d q + m in 20 bytes: d and m as float16, then 16 bytes with two q of 4 bits.
+    """The format w_i = d q_i + m in 20 bytes: d and m as float16, then 16 bytes with two q each.
 
-    Byte i holds q_i in its lower half and q_(16+i) in its upper one.
+    Byte i holds the 4 bits of q_i in its lower half, and those of q_(16+i) in its upper half.
     """
 
     nbytes = 20
@@ -67,7 +67,7 @@ class Q4_1:
     def parts(raw):
         """Return the parts of blocks raw [..., 20]: d, m [..., 1] as float32, and bytes [..., 16].
 
-        Each of these bytes contains two q.
+        Each of these bytes contains two numbers q_i.
         """
         return halves(raw[..., :2]), halves(raw[..., 2:4]), raw[..., 4:]
 
@@ -79,7 +79,7 @@ class Q4_1:
 
 
 class Q8_0:
-    """The format w = d q in 34 bytes: d as float16, then 32 signed bytes q."""
+    """The format w_i = d q_i in 34 bytes: d as float16, then 32 signed bytes q_i."""
 
     nbytes = 34
 
@@ -109,7 +109,7 @@ def nibbles(raw):
 
 
 def quantized_linear(x, blocks, impl="auto"):
-    """Return y = x Wᵀ for a quantized W, with the gradient x̄ = ȳ W.
+    """Return y = x Wᵀ for a quantized W, with the gradient dL/dx = dL/dy W.
 
     Args:
         x        [..., C]

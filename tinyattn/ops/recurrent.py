@@ -48,7 +48,7 @@ def rnn_step(p, q, state):
 
 
 def relu_rnn_step(p, q, state):
-    """Return the next state (h_t,) with h_t = max(p + q, 0). `rnn_step` has these arguments too."""
+    """Return the next state (h_t,), h_t = max(p + q, 0). The arguments are those of `rnn_step`."""
     return (relu(p + q),)
 
 
@@ -181,7 +181,7 @@ _row_by_kernel = custom_vjp(_kernel, _kernel_backward, name="recurrent")
 
 
 def _unpack_states(row_of, x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """Run `scan` with `row_of`, which is one of these two operations."""
+    """Return what `scan` returns, computed by `row_of`: `_row_by_loops` or `_row_by_kernel`."""
     (B, T, _), H = x.shape, w_hh.shape[1]
     zeros = np.zeros(len(w_ih), x.dtype)
     b_ih, b_hh = zeros if b_ih is None else b_ih, zeros if b_hh is None else b_hh
@@ -224,10 +224,10 @@ step.implement("kernel", _step_by_kernel)
 
 
 def _gates(p, q, before, kind, step):
-    """Compute one step from its products p, q [B, G·H] and from h of a GRU or c of an LSTM [B, H].
+    """Return the next h [B, H], or h and c [2, B, H] of an LSTM, from the products p, q [B, G·H].
 
-    The result is h [B, H], or h and c [2, B, H] for the LSTM. `step` is the formula as array
-    algebra.
+    `before` is the previous h of a GRU or c of an LSTM [B, H]. `step` is the formula as array
+    algebra. `kind` is the cell's number, which only the kernel uses.
     """
     # a GRU reads h, the first array of the state, and an LSTM reads only c
     after = step(p, q, (before, before))

@@ -1,7 +1,8 @@
 """Operations that reduce axes: sums, means, extremes and products, and running sums and products.
 
 `axis` is None (all axes), a number or a tuple, as in NumPy. `keepdims` keeps reduced axes with
-length 1. A rule first restores the reduced axes in the gradient (`expand_reduced`).
+length 1. A rule first restores the reduced axes in the gradient (`expand_reduced`). In the
+docstrings, x̄ is dL/dx.
 """
 
 import numpy as np
@@ -32,7 +33,7 @@ def axes_of(x, axis):
 
 
 def count_of(x, axis):
-    """Return the number of elements of x that are reduced to one element."""
+    """Return the number of elements of x that a reduction over `axis` combines in one element."""
     return int(np.prod([x.shape[i] for i in axes_of(x, axis)], dtype=np.int64))
 
 
@@ -177,7 +178,7 @@ def var(x, axis=None, keepdims=False, ddof=0):
 
 
 def std(x, axis=None, keepdims=False, ddof=0):
-    """Return y = √`var`. If all x are equal, the slope is infinite, but the gradient is 0."""
+    """Return √`var`. If all x are equal, where the slope is infinite, the gradient is 0."""
     if x.dtype == np.float16:
         return std(np.astype(x, np.float32), axis, keepdims, ddof).astype(x.dtype)
     v = var(x, axis, keepdims, ddof)

@@ -168,7 +168,7 @@ def _slice(x, axis, start, stop):
 
 @implements(np.concatenate, np.concat)
 def concatenate(xs, axis=0, *, dtype=None):
-    """Concatenate arrays along `axis`, or flattened if it is None. Each receives its part of ȳ."""
+    """Concatenate the arrays xs along `axis`. If it is None, they are flattened first."""
     if axis is None:
         xs, axis = [np.ravel(x) for x in xs], 0
     y = _concatenate(*xs, axis=axis)
@@ -190,7 +190,7 @@ def hstack(xs, *, dtype=None):
 
 @implements(np.vstack)
 def vstack(xs, *, dtype=None):
-    """Stack rows or matrices below each other."""
+    """Stack vectors (as rows) or matrices below each other."""
     return concatenate([atleast_2d(as_tensor(x)) for x in xs], axis=0, dtype=dtype)
 
 
@@ -210,13 +210,13 @@ def append(x, values, axis=None):
 
 @implements(np.atleast_1d)
 def atleast_1d(x):
-    """Turn a number into a vector with one element."""
+    """Turn a number into a vector with one element, and return other arrays unchanged."""
     return reshape(x, 1) if x.ndim == 0 else x
 
 
 @implements(np.atleast_2d)
 def atleast_2d(x):
-    """Turn a vector into a matrix with one row."""
+    """Turn a number or a vector into a matrix with one row, and return other arrays unchanged."""
     return reshape(x, (1, -1)) if x.ndim < 2 else x
 
 
@@ -224,8 +224,8 @@ def atleast_2d(x):
 def array_split(x, indices_or_sections, axis=0):
     """Return a list of pieces of x along `axis`.
 
-    indices_or_sections is the number of pieces, of which the first may be longer by 1, or a list of
-    the indices at which x is cut.
+    indices_or_sections is the number of pieces, or a list of the indices at which x is cut. If the
+    number does not divide the length, the first pieces are longer by 1.
     """
     length, n = x.shape[axis], indices_or_sections
     if n is not None and not np.isscalar(n):
@@ -242,7 +242,7 @@ def array_split(x, indices_or_sections, axis=0):
 
 @implements(np.split)
 def split(x, indices_or_sections, axis=0):
-    """Split x as `array_split` does. A number of pieces must divide the length of the axis."""
+    """Split x as `array_split` does, but only into a number of pieces that divides the length."""
     n = indices_or_sections
     if is_number(n, whole=True) and n > 0 and x.shape[axis] % n:
         raise ValueError(
@@ -270,10 +270,10 @@ def vsplit(x, indices_or_sections):
 @implements(np.repeat)
 @primitive
 def repeat(x, repeats, axis=None):
-    """Return x with each of its elements or, if `axis` is not None, of its slices repeated.
+    """Return x with each slice along `axis` repeated.
 
-    `repeats` is the number of copies, or a list with a number for each element or slice. If `axis`
-    is None, the result has a single axis.
+    `repeats` is the number of copies, or a list with a number for each slice. If `axis` is None,
+    the elements are repeated, and the result has a single axis.
     """
     return np.repeat(x, repeats, axis)
 
@@ -352,7 +352,10 @@ def triu(x, k=0):
 
 @implements(np.diagonal)
 def diagonal(x, offset=0, axis1=0, axis2=1):
-    """Return the elements x[i, i + offset] of axis1 and axis2, as the last axis."""
+    """Return the elements x[i, i + offset] as the last axis.
+
+    The indices i and i + offset are on axis1 and axis2.
+    """
     x = np.moveaxis(x, (axis1, axis2), (-2, -1))
     n, m = x.shape[-2:]
     i = np.arange(

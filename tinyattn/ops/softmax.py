@@ -1,4 +1,4 @@
-"""The softmax and its logarithm, along one axis."""
+"""The softmax and its logarithm, along one axis. In the docstrings, x̄ is dL/dx."""
 
 import numpy as np
 

@@ -1,6 +1,7 @@
 """Elementwise trigonometric and hyperbolic operations.
 
-As in elementwise.py, g is the incoming gradient, and the engine handles broadcasting.
+As in elementwise.py, x̄ is dL/dx, g = ȳ is the incoming gradient, and the engine handles
+broadcasting.
 """
 
 import numpy as np
