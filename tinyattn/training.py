@@ -482,5 +482,5 @@ torch_hints.hint_functions(globals(), torch_hints.public_names(sys.modules[__nam
 
 
 def __getattr__(name):
-    """Raise AttributeError for a missing name, with the name to use instead if one is known."""
+    """Raise AttributeError for the missing `name`, with what to write instead, if known."""
     raise torch_hints.no_such_name(__name__, name)

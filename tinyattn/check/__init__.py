@@ -45,5 +45,5 @@ torch_hints.hint_functions(globals(), __all__)
 
 
 def __getattr__(name):
-    """Raise the error for a missing name, with its name in this library."""
+    """Raise AttributeError for the missing `name`, with what to write instead, if known."""
     raise torch_hints.no_such_name(__name__, name)
