@@ -17,8 +17,8 @@ def repulsion(x, q, x_alpha, q_alpha, pairs):
         x_alpha   position x_αk of the condensation point of each object [K, C]
         q_alpha   charge q_αk of each condensation point [K]
         pairs     blocks of pairs, each with two arrays of the indices j and k. The forward and the
-                  backward pass iterate over the blocks. Pairs farther apart than 1 must be left
-                  out, because the derivative rule does not test for them
+                  backward pass iterate over the blocks. Pairs farther apart than 1 contribute
+                  nothing, so they may be left out
     """
     total = 0.0
     for j, k in pairs:
@@ -48,9 +48,10 @@ def _repulsion_rule(g, y, x, q, x_alpha, q_alpha, pairs):
 def _pushes(away):
     """Return (x - x_α, 1 / d, max(0, 1 - d)) for x - x_α = `away` [P, C] and d = |x - x_α| [P].
 
-    At d = 0, where d has no derivative, the second result is 0 instead of 1 / d.
+    At d = 0, where d has no derivative, and at d > 1, where the push is constant, the second result
+    is 0 instead of 1 / d.
     """
     d2 = np.sum(np.square(away), axis=1)
-    apart = to_array(d2) > 0
+    apart, near = to_array(d2) > 0, to_array(d2) <= 1
     d = np.sqrt(np.where(apart, d2, 1))
-    return away, np.where(apart, 1 / d, 0), np.maximum(0, np.where(apart, 1 - d, 1))
+    return away, np.where(apart & near, 1 / d, 0), np.maximum(0, np.where(apart, 1 - d, 1))
