@@ -39,7 +39,7 @@ AHEAD = 8192
 
 
 def product(x, raw):
-    """Return X Wᵀ for x [M, C] and raw [N, C / 32, bytes of a block]."""
+    """Return x Wᵀ for x [M, C] and the bytes of W, raw [N, C / 32, bytes of a block]."""
     (M, C), (N, _, kind) = x.shape, raw.shape
     y = empty_pooled((M, N), x.dtype)
     arrays, serial = (y.reshape(-1), ravel(x), raw.reshape(-1)), M * N * C <= thresholds.MATVEC
