@@ -2,7 +2,7 @@
 
 As array algebra (tinyattn/ops/activations.py), GELU needs many passes over memory. Here, each
 number is read and written once. A test compares both versions. All kernels take arrays with one
-axis, and work on the numbers from start to stop.
+axis, and work on the numbers start … stop - 1.
 """
 
 import math

@@ -411,7 +411,7 @@ def block_of_keys(x, t0, s0):
 def scores(tile, seen, x, query, n, t0, s0, rows, keys, lane, wide):
     """Compute tile[s, t] = scale q_t·k_s + bias_ts, or -∞ where query t may not attend to key s.
 
-    The block has `rows` queries from t0 on and `keys` keys from s0 on. Returns whether any key may
+    The block has `rows` queries from t0 on and `keys` keys from s0 on. Return whether any key may
     be seen. If not, the tile is not changed.
     """
     noinline()
@@ -458,8 +458,8 @@ NO_BITS, ALL_BITS = np.uint64(0), np.uint64(2**64 - 1)
 def visibility(seen, mask, at, row, column, rows, keys, diagonal, first):
     """Return NONE_, SOME_ or ALL_VISIBLE for a block, and set bit s of seen[t] for visible keys s.
 
-    `first` is the position of the block's first query minus the position of its first key. On the
-    diagonal, query t may attend to first + t + 1 keys of the block.
+    `first` is the position of the block's first query minus the position of its first key. If
+    `diagonal`, query t may attend to the first `first` + t + 1 keys of the block at most.
     """
     noinline()
     if mask.size == 0 and not diagonal:

@@ -41,7 +41,7 @@ def clear_lists(best, k):
 
 @helper_no_fma
 def insert(best, k, j, v):
-    """Insert candidate j, at the distances v from the points, into their sorted lists.
+    """Insert candidate j, at the distances v from the points, into their sorted lists `best`.
 
     At each position, the nearer of two candidates stays and the farther one moves to the next
     position. The farthest candidate is dropped after the last position. No branch depends on the

@@ -207,7 +207,7 @@ def windows_backward(frame, block, row, terms, c0, pieces, n_pieces):
 
 @jit
 def forward(y, x, w, bias, n, team, start, stop):
-    """Compute y for the tasks start … stop. A task is up to POSITIONS positions of one image."""
+    """Compute y for tasks start … stop - 1. A task is up to POSITIONS positions of one image."""
     if fork_join(team, start, stop):
         return
     W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
@@ -265,7 +265,7 @@ def forward(y, x, w, bias, n, team, start, stop):
 
 @jit
 def backward_x(dx, g, w_back, n, team, start, stop):
-    """Compute dx of images start … stop, by adding wᵀ g to the windows, with w_back = wᵀ."""
+    """Compute dx of images start … stop - 1, by adding wᵀ g to the windows, with w_back = wᵀ."""
     if fork_join(team, start, stop):
         return
     W, P, one = width(g), n.rows * n.columns, g.dtype.type(1)

@@ -7,10 +7,11 @@ once. All blocks of a Llama run in a single call. Their weights are many arrays,
 receives tables of addresses.
 
 Letters: B texts, D features, H query heads and G heads with keys and values, each with d features.
-In the first two layers, one token of each text is new. The keys and values of all tokens so far are
-in memory as [B, G, places, d], of which lengths[b] places are used, and those of the new token are
-written after them. In the third layer, all T tokens of each text are processed together. The
-formulas are the same as in `nn.TransformerEncoderLayer` and `nn.LlamaBlock`, line by line.
+In `encoder_layer` and `llama_blocks`, one token of each text is new. The keys and values of all
+tokens so far are in memory as [B, G, places, d], of which lengths[b] places are used, and those of
+the new token are written after them. In `post_norm_layer`, all T tokens of each text are processed
+together. The formulas are the same as in `nn.TransformerEncoderLayer` and `nn.LlamaBlock`, line by
+line.
 """
 
 import math
@@ -41,7 +42,7 @@ FLOAT32 = 0  # kind of a matrix without blocks
 
 
 def encoder_layer(x, cache, H, eps, weights):
-    """Run `encoder_layer_steps` for x [B, D] and cache = (keys, values, old lengths), return out.
+    """Return `out` of `encoder_layer_steps` for x [B, D] and cache = (keys, values, old lengths).
 
     `weights` are the arrays that `encoder_layer_steps` names in its first line.
     """
@@ -55,7 +56,7 @@ def encoder_layer(x, cache, H, eps, weights):
 
 
 def llama_blocks(x, past, lengths, places, H, G, d, wide, pairs, cos, sin, eps, norms, maps):
-    """Run `llama_blocks_steps` for x [B, D], and return its `out`.
+    """Return `out` of `llama_blocks_steps` for x [B, D].
 
     `past` contains the addresses of the keys and values of the first text, and pairs = (step,
     apart).
@@ -385,7 +386,7 @@ def attend(y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, te
 
 
 def post_norm_layer(x, keep, H, eps, weights):
-    """Return the result of `post_norm_layer_steps` for x [B, T, D] and keep [B, T] or None."""
+    """Return `out` of `post_norm_layer_steps` for x [B, T, D] and keep [B, T] or None."""
     B, T, _ = x.shape
     out = empty_pooled(x.shape, x.dtype)
     kept = np.empty(0, np.bool_) if keep is None else ravel(keep)

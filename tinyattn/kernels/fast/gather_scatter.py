@@ -20,7 +20,7 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 
 @jit
 def add_columns(y, rows, ids, C, parts, team, start, stop):
-    """Add rows_e to y[ids_e] in the columns of parts start … stop.
+    """Add rows_e to y[ids_e] in the columns of parts start … stop - 1.
 
     One thread computes each sum, in the order of e. The rows are read once from front to back,
     which is fast. Only y, which is usually smaller, is accessed in random order.
@@ -40,7 +40,7 @@ def add_columns(y, rows, ids, C, parts, team, start, stop):
 
 @jit
 def take(y, rows, ids, C, stream, team, start, stop):
-    """Compute y_e = rows[ids_e] for e = start … stop."""
+    """Compute y_e = rows[ids_e] for e = start … stop - 1."""
     if fork_join(team, start, stop):
         return
     W = width(y)
@@ -59,7 +59,7 @@ def take(y, rows, ids, C, stream, team, start, stop):
 
 @jit
 def sum_columns(y, rows, n, C, parts, team, start, stop):
-    """Add Σ_e rows_e, the sum of n rows, to y in the columns of parts start … stop."""
+    """Add Σ_e rows_e, the sum of n rows, to y in the columns of parts start … stop - 1."""
     if fork_join(team, start, stop):
         return
     W = width(y)

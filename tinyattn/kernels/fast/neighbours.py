@@ -48,8 +48,8 @@ def _reverse_index(starts, edges, receivers, index):
 def reverse_index(index, senders):
     """Return (starts, edges, receivers), where point i has entries starts[i] … starts[i + 1] - 1.
 
-    An edge from point i has index[n, k] = i. Its entry in edges is n · K + k, and its entry in
-    receivers is n.
+    `senders` is the number of points. An edge from point i has index[n, k] = i. Its entry in edges
+    is n · K + k, and its entry in receivers is n.
     """
     starts, (edges, receivers) = (
         np.zeros(senders + 1, np.int64),

@@ -53,7 +53,7 @@ def columns_of(m, n, W, windows):
 
 @helper
 def larger_of(best, at, value, place):
-    """Return (best, at), (value, place) if value is larger, or (best, TIED) if both are equal.
+    """Return (best, at), but (value, place) if value is larger, or (best, TIED) if it is equal.
 
     nan counts as the largest. No branch depends on the numbers, because the processor cannot
     predict whether the next number is larger, and a wrong prediction takes longer than a
@@ -78,7 +78,7 @@ def compare_row(best, at, x, stride, place):
 
 @jit
 def largest(y, place, x, n, team, start, stop):
-    """Compute the maximum y_i and its index u · W + v in x, for channels start … stop."""
+    """Compute the maximum y_i and its index u · W + v in x, for channels start … stop - 1."""
     if fork_join(team, start, stop):
         return
     H, W = x.shape[1:]

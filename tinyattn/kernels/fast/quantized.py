@@ -120,7 +120,7 @@ def some_rows(y, x, sum_x, pairs, raw, kind, M, N, C, j0, j1):
 
 @jit
 def unpack_rows(w, raw, kind, blocks, team, start, stop):
-    """Unpack rows start … stop of W, each of which has `blocks` blocks."""
+    """Unpack rows start … stop - 1 of W, each of which has `blocks` blocks."""
     if fork_join(team, start, stop):
         return
     unpack(w[32 * start * blocks :], raw, kind, start * blocks, (stop - start) * blocks)

@@ -233,7 +233,7 @@ def states_out(all_h, all_c, h, c, n, b0, R):
 
 @jit
 def forward(arrays, n, parts, team, start, stop):
-    """Run all steps for parts start … stop of the batch. `arrays` is `Forward`, n is `Sizes`.
+    """Run all steps for parts start … stop - 1 of the batch. `arrays` is `Forward`, n is `Sizes`.
 
     gates [BLOCK_STEPS, R, BLOCKS, P] contains p + q of some steps of the R sequences of a part,
     where b0 is the first sequence. For the GRU, it contains p_r + q_r, p_z + q_z, p_n and q_n.
@@ -400,7 +400,7 @@ def row_of_gradients(n, W):
 
 @jit
 def backward(arrays, n, parts, team, start, stop):
-    """Run all steps backwards for parts start … stop of the batch. `arrays` is `Backward`.
+    """Run all steps backwards for parts start … stop - 1 of the batch. `arrays` is `Backward`.
 
     The product dgates W_hh is added to dh of the state before a step. The rows of dgates of one
     step are also in `now`, contiguous for the product. They are 0 for a sequence that has ended.
@@ -537,7 +537,7 @@ def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
 
 @jit
 def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, stop):
-    """Compute db and parts start … stop of the rows of dW_ih = Σ dp x and dW_hh = Σ dq h.
+    """Compute db and parts start … stop - 1 of the rows of dW_ih = Σ dp x and dW_hh = Σ dq h.
 
     The sums run over all sequences and steps, and TERMS terms are added at a time. For this
     purpose, x and h of TERMS steps are packed into panels. Then 4 · W columns of dgates at a time

@@ -5,7 +5,7 @@ new array. In this file, a row of C numbers (the last axis) is read once into th
 all steps are done. The same operations as array algebra are in softmax.py, losses.py and norms.py
 of tinyattn/ops/. A test compares both versions.
 
-All kernels take arrays with one axis, and work on the rows from start to stop.
+All kernels take arrays with one axis, and work on the rows start … stop - 1.
 """
 
 import math
@@ -164,8 +164,8 @@ def cross_entropy_backward(g, residuals, x):
 def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, stop):
     """Compute y = (x - mean) · scale · weight + bias with scale = 1/√(mean((x - mean)²) + ε).
 
-    Without `centred` the mean counts as 0, which is the RMS norm. An empty weight counts as 1, an
-    empty bias as 0.
+    Without `centred`, the mean counts as 0, which is the RMS norm. An empty weight counts as 1, and
+    an empty bias as 0.
     """
     if fork_join(team, start, stop):
         return

@@ -78,7 +78,7 @@ if numba is not None:
                 compile_notice.kernel_not_kept(self._py_func, self.cache_path, error)
 
         def _forget(self):
-            """Remove the list of files, which may name one that is damaged or older than itself."""
+            """Remove the index of cache files, which may name a damaged or outdated file."""
             with suppress(OSError):
                 Path(self._cache_file._index_path).unlink(missing_ok=True)
 

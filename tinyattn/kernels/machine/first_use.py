@@ -62,7 +62,7 @@ def _is_ready():
 
 
 def _cannot_be_compiled():
-    """Return whether no compiling process can be started, because Numba or Python is missing."""
+    """Return whether no process can compile, because Numba or a Python executable is missing."""
     try:
         version("numba"), version("llvmlite")
     except PackageNotFoundError:
@@ -169,7 +169,7 @@ def _key():
 
 @cache
 def checksum_of_sources():
-    """Return a checksum of all files of kernels."""
+    """Return a checksum of all source files of the kernels."""
     found = 0
     for source in sorted(HERE.rglob("*.py")):
         found = zlib.crc32(source.read_bytes(), found)

@@ -1,12 +1,12 @@
 """Fork and join inside of kernels: a team of threads shares the items of a loop, without Python.
 
-A kernel that can be shared processes the items start … stop of its work. Its last arguments are the
-team, start and stop, and it begins with
+A kernel that can be shared processes the items start … stop - 1 of its work. Its last arguments are
+the team, start and stop, and it begins with
 
     if fork_join(team, start, stop):
         return  # all items are done
 
-With a team, `fork_join` cuts start … stop into chunks and calls the same kernel for one chunk after
+With a team, `fork_join` cuts these items into chunks and calls the same kernel for one chunk after
 the other, with the same arguments but without a team. The workers do the same at the same time.
 They are threads in `worker_loop`, which watch the team and take chunks as long as there are any.
 They sleep only after about a millisecond without work, because waking a thread takes longer than
@@ -65,7 +65,7 @@ def make_team(max_workers):
 
 @intrinsic(lambda team, start, stop: False)
 def fork_join(typing, team, start, stop):
-    """Return True if the team has done the items start … stop, and False without a team."""
+    """Return True if the team has done the items start … stop - 1, and False without a team."""
 
     def code(context, builder, signature, args):
         if any(isinstance(kind, types.Literal) for kind in context.fndesc.argtypes[-2:]):

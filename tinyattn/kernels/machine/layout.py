@@ -1,8 +1,8 @@
 """The arrays of kernels: one-dimensional, with the strides as separate numbers.
 
-Numba compiles a function again for every type of array: other numbers of axes, other kinds of
-strides, read-only. Kernels therefore take one-dimensional arrays and compute the positions
-themselves.
+Numba compiles a function again for every type of array, such as a different number of axes, another
+kind of strides, or read-only memory. Kernels therefore take one-dimensional arrays and compute the
+positions themselves.
 """
 
 from functools import lru_cache

@@ -200,8 +200,8 @@ def packed_product(typing, c, c0, c_row, d, d0, d_row, a, b, b0, rows, columns, 
 
     a is the result of `pack`, and b[k, j] is b[b0 + k · panel + j] with a panel as wide as the
     widest tile. d[i, j] is d[d0 + i · d_row + j], which is C itself, or with d_row = 0 a number for
-    each column. `rows` is a multiple of TILE_ROWS. `columns` is a multiple of `width(c)`, at most a
-    panel. n is arbitrary.
+    each column. `rows` is a multiple of TILE_ROWS. `columns` is a multiple of `width(c)`, and at
+    most the width of a panel. n is arbitrary.
     """
     vector = Vector(c.dtype)
 
