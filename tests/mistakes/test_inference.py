@@ -9,12 +9,12 @@ from tinyattn import inference, models, nn
 
 @pytest.mark.parametrize("cls", [inference.QuantizedLinear, inference.QuantizedEmbedding])
 def test_a_quantized_layer_is_made_of_a_quantized_matrix(cls):
-    with pytest.raises(TypeError, match=rf"{cls.__name__}: expected a QuantizedMatrix"):
+    with pytest.raises(TypeError, match=rf"{cls.__name__}: blocks must be a QuantizedMatrix"):
         cls(np.zeros((3, 64), np.float32))
 
 
 def test_only_a_module_is_compiled():
-    with pytest.raises(TypeError, match=r"expected an nn.Module, got builtin"):
+    with pytest.raises(TypeError, match=r"model must be an nn.Module, got builtin"):
         inference.compile(print)
 
 

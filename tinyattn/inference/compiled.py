@@ -1,7 +1,7 @@
 """`compile`, which returns a copy of a model in which some layers are one compiled call each.
 
 The copy shares all parameters with the model. Only the modules around a compiled layer are copied,
-so everything except these layers runs the same code as the model: its embeddings, its norms, its
+so everything except the compiled layers runs the same code as in the model: its embeddings, its
 `features` and `generate`, and your own models around the layers of `nn`.
 """
 
@@ -19,9 +19,9 @@ NOT_COMPILED = "module: this kind has no compiled form"
 
 
 class CannotCompile(ValueError):
-    """The error that `compile` raises for a model with a changed layer, which the message names.
+    """The error that `compile` raises if a layer of the model was changed.
 
-    `model(x)` runs such a model unchanged.
+    The message names the layer. `model(x)` runs the model as it is, with the changed layer.
     """
 
 
@@ -37,8 +37,9 @@ def compile(model):
 
     Raises:
         TypeError: model is not an nn.Module
-        CannotCompile: a layer is an instance of a subclass or has a replaced method, so a compiled
-            call would give a different result. A module that you wrote from scratch runs unchanged
+        CannotCompile: a module is an instance of a subclass of a layer, or has a replaced method,
+            so a compiled call could give a different result. A module that you wrote from scratch
+            runs unchanged
     """
     return Compiled(model)
 
@@ -59,7 +60,9 @@ class Compiled:
 
     def __init__(self, model):
         if not isinstance(model, Module):
-            raise TypeError(f"inference.compile: expected an nn.Module, got {type(model).__name__}")
+            raise TypeError(
+                f"inference.compile: model must be an nn.Module, got {type(model).__name__}"
+            )
         self.model = model
         self._compile()
 
@@ -72,7 +75,10 @@ class Compiled:
         self._seen = self._snapshot
 
     def _copy(self, name, module, copies):
-        """Return the module with compiled layers inside, and add a line about each of its parts."""
+        """Return `module` with compiled layers inside, and add a line about each of its parts.
+
+        `name` is its path in the model, and `copies` is {id of a module: its copy}.
+        """
         if id(module) in copies:  # the layer is used twice
             return copies[id(module)]
         self._refuse_changed(name, module)
@@ -121,7 +127,7 @@ class Compiled:
         return self._module
 
     def __call__(self, *inputs, **options):
-        """Return the result of `model(...)`, without a gradient."""
+        """Return the result of `model(*inputs, **options)`, without a gradient."""
         with no_grad():
             return self.module()(*inputs, **options)
 
@@ -152,7 +158,7 @@ class Compiled:
 
 
 def _in_groups(parts):
-    """Return a row for each part, and one row for several numbered parts that run the same way."""
+    """Return a row for each part, but one row for successive numbered parts that run alike."""
     rows, last = [], None
     for name, module, how in parts:
         parent, _, number = name.rpartition(".")
@@ -167,7 +173,7 @@ def _in_groups(parts):
 
 
 class _Snapshot:
-    """The contents of a model at one moment, all attributes of its modules and their classes."""
+    """The contents of a model at one moment: all attributes of its modules and of their classes."""
 
     def __init__(self):
         self.dicts, self.sizes, self.values, self.tensors, self.arrays = [], [], [], [], []
@@ -191,7 +197,7 @@ class _Snapshot:
         self.values += d.values()
 
     def is_current(self):
-        """Return whether everything is unchanged, except for numbers inside arrays.
+        """Return whether everything is as it was when it was added, except numbers inside arrays.
 
         It is called before each token, so it contains no Python loop.
         """

@@ -4,7 +4,8 @@ A compiled form is a module that replaces the layer. It calls one kernel for the
 kernel supports, and the layer for all others. It reads the arrays of the layer's parameters in
 place, so numbers that an optimizer writes into them take effect from the next call on.
 
-B texts of T tokens, D features, H heads with queries, G with keys and values, d for each head.
+In shapes, there are B texts of T tokens with D features each. There are H heads with queries and G
+heads with keys and values, each with d features.
 """
 
 from functools import reduce
@@ -43,7 +44,10 @@ NOTHING = np.empty(0, np.float32)
 
 
 class OneTokenEncoderLayer(Module):
-    """A compiled `nn.TransformerEncoderLayer` with norm_first, for one new token of each text."""
+    """A compiled `nn.TransformerEncoderLayer` with norm_first, for one new token of each text.
+
+    `weights` contains the arrays of the layer in the order of `encoder_form`.
+    """
 
     runs = f"compiled for one new token of up to {MOST_TEXTS} texts with a cache, else module"
 
@@ -52,7 +56,7 @@ class OneTokenEncoderLayer(Module):
         self.eps = epsilons(layer.norm1, layer.norm2)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """Return the output of the layer for x [B, T, D] and its mask, causal and cache."""
+        """Return layer(x, mask, causal, cache) for x [B, T, D], by the kernel if possible."""
         heads = self.layer.self_attn
         if mask is not None or not is_one_token(x, heads.embed_dim, cache):
             return self.layer(x, mask, causal, cache)
@@ -66,7 +70,7 @@ class OneTokenLlamaBlocks(Module):
 
     Args:
         layer       the `nn.LlamaBlocks`, which is called if the compiled call is not possible
-        quantized   list of its blocks
+        quantized   list of the blocks in `layer`
         arrays      list of the arrays of each block, the first result of `llama_arrays`. The kernel
                     receives their addresses, and this list keeps them alive
     """
@@ -91,7 +95,7 @@ class OneTokenLlamaBlocks(Module):
         self.pairs = PAIRS[type(heads.rotary)](heads.d)
 
     def forward(self, x, cache=None):
-        """Return the output for x [B, T, D], where `cache` is a list of the blocks' caches."""
+        """Return the output for x [B, T, D]. `cache` is None, or a list of the blocks' caches."""
         if (
             cache is None
             or len(cache) != len(self.maps)
@@ -137,7 +141,7 @@ class OneTokenLlamaBlock(OneTokenLlamaBlocks):
 
 
 class FewRowsNorm(Module):
-    """A compiled `nn.RMSNorm` for few rows, with little code around its kernel."""
+    """A compiled `nn.RMSNorm` with little Python code around its kernel, for few rows."""
 
     runs = "compiled for float32 without a gradient, else module"
 
@@ -153,7 +157,7 @@ class FewRowsNorm(Module):
 
 
 class FewRowsQuantizedLinear(Module):
-    """A compiled `QuantizedLinear` for few rows, with little code around its kernel."""
+    """A compiled `QuantizedLinear` with little Python code around its kernel, for few rows."""
 
     runs = FewRowsNorm.runs
 
@@ -174,7 +178,10 @@ class FewRowsQuantizedLinear(Module):
 
 
 class FewTokensEncoderLayer(Module):
-    """A compiled `nn.TransformerEncoderLayer` with norms after the sums, for few short texts."""
+    """A compiled `nn.TransformerEncoderLayer` without norm_first, for a few short texts.
+
+    `weights` contains the arrays of the layer in the order of `encoder_form`.
+    """
 
     runs = f"compiled for up to {MOST_TOKENS} tokens in all, else module"
 
@@ -183,9 +190,9 @@ class FewTokensEncoderLayer(Module):
         self.eps = epsilons(layer.norm1, layer.norm2)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """Return the output of the layer for x [B, T, D] and its mask, causal and cache.
+        """Return layer(x, mask, causal, cache) for x [B, T, D], by the kernel if possible.
 
-        The compiled call supports only masks [B, 1, T] and None, without causal and cache.
+        The kernel supports only masks [B, 1, T] and None, without causal and cache.
         """
         heads = self.layer.self_attn
         if causal or cache is not None or not self._fits(x, heads.embed_dim, mask):
@@ -219,7 +226,7 @@ def is_array_of(x, D):
 
 
 def is_one_token(x, D, cache):
-    """Return whether x [B, 1, D] is one new token of a few texts, and the cache fits the kernel."""
+    """Return whether x is [B, 1, D] for a few texts, and the kernel can use x and the cache."""
     return (
         type(cache) is KeyValueCache
         and is_array_of(x, D)
@@ -241,7 +248,7 @@ def is_float32(array):
 def encoder_form(layer):
     """Return the module that runs an `nn.TransformerEncoderLayer`, and a note for the user.
 
-    If `layer` cannot be compiled, the module is the layer itself, and the note tells the reason.
+    If `layer` cannot be compiled, the module is the layer itself, and the note gives the reason.
     """
     reason = unsupported_reason(
         layer,
@@ -449,12 +456,12 @@ def unsupported_reason(layer, kinds):
 
 
 def rows(layer, shapes):
-    """Return (parameters of a layer as rows, None), or (None, why a kernel cannot use them).
+    """Return (arrays of the parameters, None), or (None, why a kernel cannot use them).
 
     Args:
         layer    the layer
-        shapes   {name of a parameter: shape that the kernel expects}. A bias or norm weight that is
-                 None gives an empty row
+        shapes   {name of a parameter: shape that the kernel expects}. Each array has one axis, and
+                 is empty for a bias or the weight of a norm that is None
     """
     found = []
     for name, shape in shapes.items():
@@ -470,7 +477,7 @@ def rows(layer, shapes):
 
 
 def part_of(layer, name):
-    """Return the part of a layer with this name, such as "self_attn.out_proj"."""
+    """Return the part of a layer that is called `name`, such as "self_attn.out_proj"."""
     return reduce(getattr, name.split("."), layer)
 
 

@@ -13,12 +13,12 @@ from tinyattn.ops.quantized import QuantizedMatrix, quantized_linear
 
 
 class _InBlocks(Module):
-    """A layer that keeps a matrix in blocks, as a buffer of bytes in the format `kind`."""
+    """A layer that keeps the `QuantizedMatrix` `blocks` as a buffer of bytes."""
 
     def __init__(self, blocks):
         if not isinstance(blocks, QuantizedMatrix):
             raise TypeError(
-                f"{type(self).__name__}: expected a QuantizedMatrix, such as a matrix in "
+                f"{type(self).__name__}: blocks must be a QuantizedMatrix, such as a matrix in "
                 f"gguf.mapped(path).tensors, got {type(blocks).__name__}"
             )
         self.kind, self.weight = blocks.kind, Buffer(0)
@@ -52,7 +52,7 @@ class QuantizedLinear(_InBlocks):
                    faster of "numpy" and "kernel")
 
         Raises:
-            ValueError: x has a different number of features
+            ValueError: the last axis of x does not have `in` features
         """
         return quantized_linear(x, self.blocks, impl)
 

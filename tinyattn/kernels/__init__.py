@@ -13,7 +13,7 @@ _COMPILING = ["helper", "helper_no_fma", "jit", "jit_no_fma", "missing", "numba"
 
 
 def __getattr__(name):
-    """Import a file of loops, or a function that compiles kernels, and thus Numba, on first use."""
+    """Return a file of this folder or a name of compile.py, imported (with Numba) on first use."""
     if name in _COMPILING:
         return getattr(import_module("tinyattn.kernels.machine.compile"), name)
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
@@ -24,7 +24,8 @@ def __getattr__(name):
 def set_threads(n: int) -> int:
     """Run kernels on n threads from now on, and return the previous number of threads.
 
-    Raises ValueError unless n is a whole number >= 1.
+    Raises:
+        ValueError: n is not a whole number >= 1
     """
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise ValueError(f"set_threads: n must be a whole number >= 1, got n={n!r}")

@@ -14,8 +14,8 @@ fast/attention.py is `blockwise` with vector instructions and threads, for 64 qu
 instead of one.
 
 These loops work on one head of one sequence, with q [T, D], k [S, D], v [S, E], mask and bias [T,
-S]. Where the mask is False, or s > t under `causal`, the score is -∞. For a query that may not
-attend to any key, y and the gradient are 0. A gradient dL/dx is called dx, and dL/dy is called g.
+S]. Where the mask is False, or s > t under `causal`, the score is -∞. For a query t that may not
+attend to any key, y_t and dq_t are 0. A gradient dL/dx is called dx, and dL/dy is called g.
 """
 
 import math
@@ -68,7 +68,7 @@ def attention_loops_backward(g, q, k, v, a, scale):
 
     y_t = Σ_s a_ts v_s             dv_s = Σ_t a_ts g_t,   da_ts = g_t·v_s
     a = softmax(score)             dscore_ts = a_ts (da_ts - Σ_s' a_ts' da_ts')
-    score_ts = scale q_t·k_s + b   dq_t = scale Σ_s dscore_ts k_s,   dk_s = scale Σ_t dscore_ts q_t
+    score = scale q·k + bias       dq_t = scale Σ_s dscore_ts k_s,   dk_s = scale Σ_t dscore_ts q_t
     """
     (T, D), (S, E) = q.shape, v.shape
     dq, dk, dv, dscore = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v), np.zeros_like(a)
@@ -96,7 +96,8 @@ def attention_loops_backward(g, q, k, v, a, scale):
 def blockwise(q, k, v, mask, bias, causal, scale, block):
     """Return y [T, E], computed with `block` keys at a time, and highest and total [T].
 
-    The backward pass needs the highest score of each query, and the total of its exponentials.
+    highest [T] is the highest score of each query, and total [T] is Σ_s exp(score_ts - highest_t).
+    The backward pass needs both.
 
     The softmax needs the highest score of all keys, but the keys are read only once. The sums are
     therefore computed with the highest score so far:
@@ -137,9 +138,9 @@ def blockwise(q, k, v, mask, bias, causal, scale, block):
 def blockwise_backward(g, y, highest, total, q, k, v, mask, bias, causal, scale, block):
     """Return dq, dk, dv and dbias, with the weights of each block computed again.
 
-    Now highest_t and total_t are known, so a_ts = exp(score_ts - highest_t) / total_t. The mean of
-    da does not need a second pass over the keys, because Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s =
-    g_t·y_t.
+    y, highest and total are the results of `blockwise`, so a_ts = exp(score_ts - highest_t) /
+    total_t. With da_ts = g_t·v_s, the sum Σ_s a_ts da_ts does not need a second pass over the keys,
+    because it is g_t·y_t.
     """
     T, D, (S, E) = len(q), k.shape[1], v.shape
     dq, dk, dv, dbias = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v), np.zeros_like(bias)
@@ -184,7 +185,7 @@ def heads_by_loops(q, k, v, mask, bias, causal, scale):
 
 
 def heads_by_loops_backward(g, a, q, k, v, scale):
-    """Return dq, dk, dv and dbias of all heads, where a are the weights that the forward returned.
+    """Return dq, dk, dv and dbias of all heads, where a are the weights from `heads_by_loops`.
 
     The leading axes of all four are those of g, to which q, k and v are broadcast.
     """
@@ -215,6 +216,6 @@ def mask_and_bias(lead, q, k, mask, bias):
 
 
 def matrices_of(lead, *arrays):
-    """Return each array with the leading axes `lead`, merged: [N, rows, columns], contiguous."""
+    """Return each array, broadcast to the leading axes `lead`, as contiguous [N, rows, columns]."""
     arrays = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in arrays]
     return [np.require(x.reshape(math.prod(lead), *x.shape[-2:]), None, ["C", "W"]) for x in arrays]

@@ -18,7 +18,7 @@ OUTSIDE = -1  # entry of the table where the kernel extends beyond the edge of x
 
 @jit
 def conv_loops(y, x, w, b, I, groups):
-    """Write y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i) to y, where β runs over the group of α."""
+    """Write y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i) to y, where β is in the same group as α."""
     for n in range(len(x)):
         for α in range(len(w)):
             # index of the first feature of x in this group

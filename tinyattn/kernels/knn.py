@@ -21,7 +21,7 @@ from tinyattn.kernels import jit_no_fma
 
 @jit_no_fma
 def knn_loops(index, d2, x, offsets, k):
-    """Write the k nearest neighbours of each i to index [N, k], and their distances to d2 [N, k].
+    """Write the k nearest neighbours of each i to index [N, k], and their d² to d2 [N, k].
 
     For each i, every j of its cloud is inserted into the sorted list of the k nearest so far.
     """
@@ -44,7 +44,7 @@ def knn_loops(index, d2, x, offsets, k):
 
 
 def knn(x, offsets, k):
-    """Return the rows of the k nearest neighbours [N, k], and their d² [N, k]."""
+    """Return the indices of the k nearest neighbours of each point [N, k], and their d² [N, k]."""
     index, d2 = np.empty((len(x), k), np.intp), np.empty((len(x), k), x.dtype)
     if k > 0:
         knn_loops(index, d2, x, offsets, k)

@@ -40,7 +40,7 @@ def mean_max(w, h, index):
 def mean_max_backward(g, out, w, h, index):
     """Return dw and dh. A message receives g_nf / K, and equal maxima share the gradient of z_nf.
 
-    `out` is the result of `mean_max`, and g [N, 2F] is its gradient.
+    `out` is the result of `mean_max`, and g [N, 2F] is the gradient of `out`.
     """
     (N, K), F = index.shape, h.shape[1]
     dw, dh = np.zeros_like(w), np.zeros_like(h)
@@ -75,7 +75,7 @@ def largest(h, index):
 
 @jit_no_fma
 def largest_backward(g, z, h, index):
-    """Return dh, where the largest h_if of each point and feature share g_nf."""
+    """Return dh, where all neighbours with h_if = z_nf share g_nf. z is the result of `largest`."""
     (N, K), F = index.shape, h.shape[1]
     dh = np.zeros_like(h)
     for n in range(N):
@@ -107,7 +107,7 @@ def squared_distances(x, index):
 
 @jit_no_fma
 def squared_distances_backward(g, x, index):
-    """Return dx, to which both points of a distance contribute with opposite signs."""
+    """Return dx. Each distance contributes to the dx of both points, with opposite signs."""
     (N, K), S = index.shape, x.shape[1]
     dx = np.zeros_like(x)
     for n in range(N):
@@ -136,7 +136,7 @@ def pair_sums(p, q, index):
 
 @jit_no_fma
 def pair_sums_backward(g, index):
-    """Return dp and dq, the sums of g over the edges of each point."""
+    """Return dp_n and dq_i, the sums of g over the edges to point n and over those from point i."""
     N, K, F = g.shape
     dp, dq = np.zeros((N, F), g.dtype), np.zeros((N, F), g.dtype)
     for n in range(N):

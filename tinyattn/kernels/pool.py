@@ -54,7 +54,7 @@ def largest(y, x, I):
 
 @jit
 def largest_backward(dx, g, y, x, I):
-    """Add the g of each window to dx, shared by its largest numbers (or by its nan)."""
+    """Add the g of each window to dx, shared by all numbers that equal its maximum y (or nan)."""
     for n in range(len(g)):
         for α in range(g.shape[1]):
             for j in range(len(I)):

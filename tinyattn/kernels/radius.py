@@ -13,7 +13,7 @@ from tinyattn.kernels import jit_no_fma
 
 @jit_no_fma
 def count(x, offsets, r2):
-    """Return the number of pairs, which include each point with itself."""
+    """Return the number of pairs with d² ≤ r2, which include each point with itself."""
     n = 0
     for c in range(len(offsets) - 1):
         for i in range(offsets[c], offsets[c + 1]):
@@ -27,7 +27,7 @@ def count(x, offsets, r2):
 
 @jit_no_fma
 def radius_loops(j_of, i_of, d2, x, offsets, r2):
-    """Write all pairs (j, i) and their d², sorted by i, then by distance, then by j."""
+    """Write j, i and d² of all pairs to j_of, i_of and d2, sorted by i, then by d², then by j."""
     n = 0
     for c in range(len(offsets) - 1):
         for i in range(offsets[c], offsets[c + 1]):

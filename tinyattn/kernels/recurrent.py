@@ -11,8 +11,9 @@ The shapes are x [B, T, D], h0 and c0 [B, H] (c0 is used only by the LSTM), W_ih
 steps. With `reverse`, each sequence is read from its end to its beginning.
 
 In the code, b runs over sequences, t over steps, d over features, k and u over units, j over units
-of all gates. A gradient dL/dx is called dx, and gy is the gradient of y. Arguments and results are
-the same as in fast/recurrent.py.
+of all gates. A gradient dL/dx is called dx, and gy is the gradient of y. `recurrent_loops` and its
+backward function have the same arguments as `sequence` and `sequence_gradients` of
+fast/recurrent.py.
 """
 
 import math
@@ -122,7 +123,7 @@ def forward(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 
 @jit
 def backward(kind, gy, gh, gc, residuals, x, w_ih, w_hh, lengths, reverse):
-    """Return dx, dh0, dc0, dW_ih, dW_hh, db_ih and db_hh, from `step_backward` in reverse order.
+    """Return dx, dh0, dc0, dW_ih, dW_hh, db_ih and db_hh, with the steps in reverse order.
 
     gy is the gradient of all states, and gh and gc are the gradients of the last state.
     """
@@ -164,7 +165,7 @@ def recurrent_loops(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 def recurrent_loops_backward(kind, g, residuals, needs_x, x, w_ih, w_hh, lengths, reverse):
     """Return dx (even if `needs_x` is False), dh0, dc0, dW_ih, dW_hh, db_ih and db_hh.
 
-    g and residuals are the gradient and the second result of `recurrent_loops`.
+    g is the gradient of the row that `recurrent_loops` returned, and residuals its second result.
     """
     arrays = [np.require(a, None, ["C", "W"]) for a in (x, w_ih, w_hh)]
     parts = parts_of(np.require(g, None, ["C", "W"]), x, w_hh.shape[1], 1 + (kind == LSTM))

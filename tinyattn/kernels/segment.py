@@ -84,7 +84,7 @@ def product(values, ids, N):
 
 @jit
 def product_backward(g, values, ids):
-    """Return dx_e = g_n Π values_e' over the other rows e' of its segment, without a division."""
+    """Return dx_e = g_n Π values_e' over the other rows e' of segment n, without a division."""
     dx = np.empty_like(values)
     for e in range(len(ids)):
         for c in range(g.shape[1]):
@@ -100,9 +100,10 @@ def product_backward(g, values, ids):
 
 @jit
 def softmax(values, ids, N):
-    """Return a_e = exp(values_e - top_n) / Σ_e' exp(values_e' - top_n) with the maximum top_n.
+    """Return a_e = exp(values_e - top_n) / Σ_e' exp(values_e' - top_n) for e, e' in segment n.
 
-    The maximum cancels, but avoids an overflow. If all values of a segment are -inf, a_e is 0.
+    top_n is the maximum of the segment, which cancels but prevents an overflow. If all values of a
+    segment are -inf, a_e is 0.
     """
     a, top = np.empty_like(values), largest(values, ids, N)
     total = np.zeros_like(top)

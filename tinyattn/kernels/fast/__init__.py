@@ -1,8 +1,8 @@
 """The operations of kernels/ with vector instructions and threads.
 
-Each file says which loops it speeds up. `from tinyattn.kernels import fast` does not import these
-files. `fast.rowwise` with its function `softmax`, for example, is imported on first use, and Numba
-with it.
+The docstring of each file names the simpler version that it speeds up. `from tinyattn.kernels
+import fast` does not import these files. Each file, such as `fast.rowwise`, is imported on first
+use, and Numba with it.
 """
 
 from importlib import import_module
@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 
 def __getattr__(name):
-    """Return a file of this folder, imported at its first use."""
+    """Return the file `name` of this folder, imported on its first use."""
     if name.startswith("_") or find_spec(f"{__name__}.{name}") is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

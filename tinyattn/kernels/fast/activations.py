@@ -1,8 +1,8 @@
-"""GELU of one number at a time, y = x Φ(x), with vectors of float32.
+"""GELU, y = x Φ(x), forward and backward, in a single pass over memory.
 
 As array algebra (tinyattn/ops/activations.py), GELU needs many passes over memory. Here, each
 number is read and written once. A test compares both versions. All kernels take arrays with one
-axis, and work on the numbers from start to stop.
+axis, and work on the numbers start … stop - 1.
 """
 
 import math
@@ -41,11 +41,11 @@ CUBIC, ROOT_8_OVER_PI = np.float32(0.044715), np.float32(math.sqrt(8 / math.pi))
 
 @jit
 def gelu_sums(out, g, x, backward, tanh, team, start, stop):
-    """Compute y = x Φ(x), or backward dx = g (Φ(x) + x φ(x)), with the normal distribution Φ.
+    """Write y = x Φ(x) to `out`, or, if `backward`, dx = g (Φ(x) + x φ(x)).
 
-    φ is the density of Φ. With `tanh`, Φ(x) = (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π)
-    (x + 0.044715 x³). This function computes the formula directly. It is the reference, and runs
-    for float64.
+    Φ is the normal distribution, and φ is its density. With `tanh`, Φ(x) is approximated by
+    (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π) (x + 0.044715 x³). This function computes
+    the formulas directly. It is the reference, and runs for float64.
     """
     if fork_join(team, start, stop):
         return
@@ -93,7 +93,7 @@ def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
 
 
 def gelu(x, tanh):
-    """Return the GELU of x, x Φ(x)."""
+    """Return x Φ(x), the GELU of x, with the approximation of Φ by tanh if `tanh`."""
     y, row = empty_pooled(x.shape, x.dtype), ravel(x)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     parallel_rows(kernel, x.size, 4 * x.size, y.reshape(-1), row, row, False, tanh)
@@ -101,7 +101,7 @@ def gelu(x, tanh):
 
 
 def gelu_backward(g, x, tanh):
-    """Return the gradient of x."""
+    """Return dx for the gradient g of `gelu(x, tanh)`."""
     dx = empty_pooled(x.shape, x.dtype)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     parallel_rows(kernel, x.size, 4 * x.size, dx.reshape(-1), ravel(g), ravel(x), True, tanh)

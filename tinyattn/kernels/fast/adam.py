@@ -15,8 +15,10 @@ from tinyattn.kernels.machine.simd import broadcast, sqrt, width
 def adam_numbers(out, theta, g, m, v, numbers, team, start, stop):
     """Update m ← β₁m + (1-β₁)g and v ← β₂v + (1-β₂)g², and compute the new parameters `out`.
 
-    out = keep θ - rate · m / (√v / correct + ε), where decay θ is added to g before the update.
-    AdamW has keep = 1 - η λ and decay = 0, and Adam has keep = 1 and decay = λ.
+    out = keep θ - rate · m / (√v / correct + ε), where decay · θ is added to g before the update.
+    `numbers` is (rate, β₁, β₂, ε, decay, correct, keep) from `Adam.kernel_constants`. With the
+    learning rate η and the weight decay λ, AdamW has keep = 1 - η λ and decay = 0, and Adam has
+    keep = 1 and decay = λ.
     """
     if fork_join(team, start, stop):
         return
@@ -35,7 +37,7 @@ def adam_numbers(out, theta, g, m, v, numbers, team, start, stop):
 
 
 def adam(jobs):
-    """One step for all parameters, one after the other, each on all threads.
+    """Make a step for all parameters, one after the other, each of them on all threads.
 
     A job is (out, theta, g, m, v, numbers), five contiguous arrays of one dtype and the numbers
     of `adam_numbers` as NumPy numbers of that dtype.

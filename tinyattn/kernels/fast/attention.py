@@ -12,7 +12,7 @@ the memory grows with T and S instead of T·S, and the backward pass computes th
 The functions take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bool mask and a bias
 of that dtype that broadcast to [..., T, S] (or None). They return y [..., T, E] and the arrays that
 the backward function needs. Where the mask is False, or s > t under `causal`, the score is -∞.
-For a query that may not attend to any key, y and the gradient are 0.
+For a query t that may not attend to any key, y_t and dq_t are 0.
 
 In the code, n runs over all leading axes together, t over queries, s over keys, d over features. A
 gradient dL/dx is called dx, and dL/dy is called g.
@@ -53,7 +53,7 @@ MIN_TASKS = 8
 
 
 class Inputs(NamedTuple):
-    """The inputs of the tasks of both passes, as the memory of the matrices and its layout.
+    """The inputs of both passes, as one-dimensional arrays with the positions of their matrices.
 
     Matrix n of q starts at q[starts[0, n]], with the stride rows[0] from row to row. For k, v, mask
     and bias, the index is 1 … 4 instead of 0.
@@ -84,7 +84,7 @@ class Outputs(NamedTuple):
 
 
 class QueryRows(NamedTuple):
-    """The arrays of the backward pass for each query, besides q: all are read, only dq is written.
+    """The arrays of the backward pass with a row for each query, except q. Only dq is written.
 
     `starts` and `rows` are as in `Inputs`.
     """
@@ -112,7 +112,7 @@ class Sums(NamedTuple):
 
 
 def attention(q, k, v, mask, bias, causal, scale):
-    """y, and for the backward pass the inputs and the maximum and 1 / Σ exp of each query."""
+    """Return y and (highest, norm, `Inputs`) for the backward pass, named as in `Outputs`."""
     lead = leading_axes(q, k, v)
     x = inputs(lead, q, k, v, mask, bias, causal, scale)
     (T, S, D, E), N = x.sizes, math.prod(lead)
@@ -128,9 +128,10 @@ def attention(q, k, v, mask, bias, causal, scale):
 def attention_backward(
     g, y, residuals, q, k, v, mask, bias, causal, scale, needs_bias=True, into=None
 ):
-    """Return dq, dk, dv and dbias (None if not needed), with all leading axes broadcast.
+    """Return dq, dk, dv and dbias (None unless needs_bias), with all leading axes broadcast.
 
-    into: arrays for dq, dk, dv, which are allocated otherwise.
+    y and residuals are the results of `attention`. If `into` contains arrays for dq, dk and dv, the
+    gradients are written to them.
     """
     highest, norm, x = residuals
     lead, (T, S, D, E) = y.shape[:-2], x.sizes
@@ -167,7 +168,7 @@ def forward(outputs, inputs, team, start, stop):
 
     After each block of keys, top = max score, total = Σ exp(score - top) and acc = Σ exp(score -
     top) v hold for the keys so far. When the maximum rises, total and acc are multiplied by exp(old
-    - new). Source: Milakov and Gimelshein 2018, Rabe and Staats 2021, Dao 2022.
+    - new). Source: Milakov and Gimelshein 2018, Rabe and Staats 2021, Dao et al. 2022.
     """
     if fork_join(team, start, stop):
         return
@@ -230,7 +231,10 @@ def forward(outputs, inputs, team, start, stop):
 
 @helper
 def task_to_block(task, t_blocks):
-    """Return the matrix and the first query of a task of `forward`, the longest tasks first."""
+    """Return (matrix, first query) of a task of `forward`, in each matrix the last queries first.
+
+    With `causal`, the last queries attend to most keys, so their tasks take longest.
+    """
     return task // t_blocks, (t_blocks - 1 - task % t_blocks) * QUERIES
 
 
@@ -261,7 +265,7 @@ def online_softmax(tile, top, total, acc, E, keys, lane, wide, first):
 
 @helper
 def divide(acc, total, E, wide):
-    """Replace total by 1 / total, and multiply acc by it."""
+    """Multiply acc by 1 / total, and replace total by 1 / total, except where total is 0 or nan."""
     for j in range(0, wide, width(acc)):
         weights, none = load(total, j), broadcast(acc, 0)
         # otherwise, the total is 0 or nan
@@ -273,7 +277,7 @@ def divide(acc, total, E, wide):
 
 @jit
 def backward(queries, sums, inputs, parts, team, start, stop):
-    """Compute `QueryRows` and `Sums` from `Inputs`.
+    """Compute dq of `QueryRows`, and all `Sums`.
 
     A task is every parts-th block of queries of one head. Each task adds its gradients to a
     separate dk and dv.
@@ -367,7 +371,7 @@ def backward(queries, sums, inputs, parts, team, start, stop):
 
 @helper
 def products_of_rows(out, a, b, rows, columns):
-    """Compute out[t] = Σ_e a[t, e] b[t, e], where `columns` is a whole number of vectors."""
+    """Compute out[t] = Σ_e a[t, e] b[t, e] for rows whose `columns` numbers fill whole vectors."""
     W = width(a)
     for t in range(rows):
         dot = broadcast(a, 0)
@@ -398,7 +402,7 @@ def softmax_gradient(a, ds, top, factor, mean, keys, lane, wide):
 
 @helper
 def block_of_keys(x, t0, s0):
-    """Return how many keys from s0 on form a block, and the first lane whose query sees one."""
+    """Return how many keys from s0 on form a block, and the first lane whose query sees any."""
     lane = max(s0 - t0, 0) if x.causal else 0
     return min(DIAGONAL_KEYS if x.causal and s0 >= t0 else KEYS, x.sizes[1] - s0), lane
 
@@ -407,7 +411,7 @@ def block_of_keys(x, t0, s0):
 def scores(tile, seen, x, query, n, t0, s0, rows, keys, lane, wide):
     """Compute tile[s, t] = scale q_t·k_s + bias_ts, or -∞ where query t may not attend to key s.
 
-    The block has `rows` queries from t0 on and `keys` keys from s0 on. Returns whether any key may
+    The block has `rows` queries from t0 on and `keys` keys from s0 on. Return whether any key may
     be seen. If not, the tile is not changed.
     """
     noinline()
@@ -454,8 +458,8 @@ NO_BITS, ALL_BITS = np.uint64(0), np.uint64(2**64 - 1)
 def visibility(seen, mask, at, row, column, rows, keys, diagonal, first):
     """Return NONE_, SOME_ or ALL_VISIBLE for a block, and set bit s of seen[t] for visible keys s.
 
-    `first` is the position of the block's first query minus the position of its first key. On the
-    diagonal, query t may attend to first + t + 1 keys of the block.
+    `first` is the position of the block's first query minus the position of its first key. If
+    `diagonal`, query t may attend to the first `first` + t + 1 keys of the block at most.
     """
     noinline()
     if mask.size == 0 and not diagonal:
@@ -513,7 +517,7 @@ EMPTY = {np.dtype(d): np.empty((0, 0), d) for d in (np.float32, np.float64, bool
 
 
 def inputs(lead, q, k, v, mask, bias, causal, scale):
-    """Return the `Inputs` of the fast version."""
+    """Return the `Inputs` for arguments of `attention`, with leading axes broadcast to `lead`."""
     sizes = (q.shape[-2], *k.shape[-2:], v.shape[-1])
     mask = EMPTY[np.dtype(bool)] if mask is None else mask
     bias = EMPTY[q.dtype] if bias is None else bias

@@ -3,8 +3,8 @@
 x [N, C] is contiguous: the C features of an item are adjacent, and statistics are over the N items.
 A block of BLOCK_ROWS items stays in the L1 cache while it is summed, one vector of features after
 the other. The sums of blocks are added up in parts, which are the same for any number of threads.
-The reference in array algebra is `batch_norm` in tinyattn/ops/norms.py, and one test runs over
-both.
+The reference in array algebra is `batch_norm` in tinyattn/ops/norms.py. A test compares both
+versions.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ BLOCK_ROWS = 64
 
 @jit
 def column_sums(sums, x, mean, C, N, squares, team, start, stop):
-    """Compute Σ (x - mean), or Σ (x - mean)² if `squares`, for parts of the items, [parts, C]."""
+    """Add Σ (x - mean), or Σ (x - mean)² if `squares`, to sums [parts, C], for some parts."""
     if fork_join(team, start, stop):
         return
     W, parts = width(x), sums.size // C
@@ -75,7 +75,7 @@ def gradient_sums(straight, along, g, x, mean, C, N, team, start, stop):
 
 @jit
 def normalise_backward(dx, g, x, mean, factor, level, slope, C, team, start, stop):
-    """Compute dx = factor · (g - level - slope (x - mean))."""
+    """Compute dx = factor · (g - level - slope (x - mean)), as in `batch_norm_backward`."""
     if fork_join(team, start, stop):
         return
     W = width(x)
@@ -89,7 +89,7 @@ def normalise_backward(dx, g, x, mean, factor, level, slope, C, team, start, sto
 
 
 def statistics(x):
-    """Return the mean and variance of each feature of x [N, C]."""
+    """Return the mean of each feature of x [N, C], and its variance with the divisor N."""
     N, C = x.shape
     row, mean = ravel(x), np.zeros(C, x.dtype)
     for squares in (False, True):
@@ -114,8 +114,8 @@ def batch_norm(x, weight, bias, mean, var, eps):
 def batch_norm_backward(g, residuals, x, own):
     """Return dx, dweight and dbias. If `own`, mean and variance were computed from x.
 
-    With z = (x - mean) · scale, dx = factor (g - mean(g) - z mean(g z)) if `own`, and otherwise
-    factor g.
+    With scale = 1 / √(var + ε), factor = scale · weight and z = (x - mean) · scale, dx is
+    factor (g - mean(g) - z mean(g z)) if `own`, and factor g otherwise.
     """
     N, C = x.shape
     mean, scale, factor = residuals

@@ -30,9 +30,9 @@ def insertion_lists(k):
 
 @helper_no_fma
 def clear_lists(best, k):
-    """Empty the sorted lists of several points. Each position is a vector with one lane per point.
+    """Empty the sorted lists `best` of several points. A position has one lane for each point.
 
-    If k is larger than the length of one list, several lists take turns.
+    If k is larger than INSERTION_PLACES, each point has several lists, which take turns.
     """
     number, places = insertion_lists(k)
     for i in range(0, number * places * width(best), width(best)):
@@ -41,7 +41,7 @@ def clear_lists(best, k):
 
 @helper_no_fma
 def insert(best, k, j, v):
-    """Insert candidate j, at the distances v from the points, into their sorted lists.
+    """Insert candidate j, at the distances v from the points, into their sorted lists `best`.
 
     At each position, the nearer of two candidates stays and the farther one moves to the next
     position. The farthest candidate is dropped after the last position. No branch depends on the
@@ -57,9 +57,7 @@ def insert(best, k, j, v):
 
 @helper_no_fma
 def upper_bound(best, k):
-    """Return an upper bound of the distance of the k-th nearest for each point, or inf if a list is
-    not full.
-    """
+    """Return an upper bound of each point's k-th smallest distance, or inf if a list has room."""
     number, places = insertion_lists(k)
     last = (places - 1) * width(best)
     limit = load(best, last)
@@ -76,7 +74,7 @@ def pad_end(dist, o, n):
 
 @helper_no_fma
 def count_within(dist, o, n, limit):
-    """Return how many distances of the list are within the limit."""
+    """Return how many distances of the list are at most `limit`."""
     total = 0
     for i in range(o, o + n, width(dist)):
         total += count_less_equal(load(dist, i), limit)
@@ -85,11 +83,12 @@ def count_within(dist, o, n, limit):
 
 @helper_no_fma
 def find_limit(dist, o, n, k, limit):
-    """Return a limit that at least k of the n ≥ k distances are within, and not many more.
+    """Return a limit within which are at least k of the n ≥ k distances, and not many more.
 
-    The search narrows an interval between a limit that keeps too few and one that keeps too many.
-    The next limit to try is where k would be if the distances were spread evenly between the two
-    (regula falsi), and every other time the middle (bisection).
+    All n distances are within the old `limit`, which may be inf. The search narrows an interval
+    between a limit that keeps too few and one that keeps too many. The next limit to try is where k
+    would be if the distances were spread evenly between the two (regula falsi), and every other
+    time the middle (bisection).
     """
     low, high, below, above = dist.dtype.type(0), limit, 0, n
     if high == np.inf:  # this is the first call
@@ -122,7 +121,7 @@ def tolerance(k):
 
 @helper_no_fma
 def shell_sort(dist, ids, o, n):
-    """Sort by distance, ties by id, with Shell's sort (in ever smaller steps)."""
+    """Sort a list by distance, ties by id, with Shell's sort (in ever smaller steps)."""
     noinline()
     gap = 1
     while gap < n // 3:
@@ -141,7 +140,7 @@ def shell_sort(dist, ids, o, n):
 
 @helper_no_fma
 def sort(dist, ids, o, n):
-    """Sort in the same way, but with a sorting network if the list fits into registers."""
+    """Sort a list by distance, ties by id, with a sorting network if it fits into registers."""
     noinline()
     if fits_in_registers(dist, n):
         sort_in_registers(dist, ids, o, n)

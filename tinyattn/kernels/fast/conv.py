@@ -41,7 +41,7 @@ from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
 
 
 class Shape(NamedTuple):
-    """Sizes of a convolution. `top` and `left` are the padding before, P positions in all."""
+    """The sizes of a convolution. `top` and `left` are the padding above and to the left of x."""
 
     B: int
     C: int
@@ -71,7 +71,7 @@ BATCH_PARTS = 8
 
 @helper
 def padded_frame(x, n):
-    """Return an image with its padding, all zeros, and one vector of additional room at the end.
+    """Return a frame for one padded image, all zeros, with room for one vector after its end.
 
     Element (c, u, v) is at [c, u, v % stride, v // stride], so elements that neighbouring windows
     have at the same position are adjacent in the frame, for any stride.
@@ -83,13 +83,13 @@ def padded_frame(x, n):
 
 @helper
 def row_length(n):
-    """Return the length of the last axis of a frame."""
+    """Return the length of the last axis of a frame for the `Shape` n."""
     return (n.wide + n.stride[1] - 1) // n.stride[1]
 
 
 @helper
 def copy_frame(frame, x, b, n, into):
-    """Copy image b of x into its padded frame, or the frame back into x."""
+    """If `into`, copy image b of x into its padded frame, else copy the frame back into x."""
     noinline()
     step, size, one = n.stride[1], row_length(n), x.dtype.type(1)
     for c in range(n.C):
@@ -121,7 +121,11 @@ def copy_frame(frame, x, b, n, into):
 
 @helper
 def copy_by_parity(frame, even, odd, x, at, count, into):
-    """x[at], x[at + 2], … to or from frame[even], frame[even + 1], …, the others likewise."""
+    """Copy `count` numbers between x and the frame: to the frame if `into`, else back to x.
+
+    x[at], x[at + 2], … belong to frame[even], frame[even + 1], …, and x[at + 1], x[at + 3], … to
+    frame[odd], frame[odd + 1], ….
+    """
     W, end = width(x), at + count
     evens, odds = even + (count + 1) // 2, odd + count // 2
     for i in range(0, (count + 1) // 2, W):
@@ -156,7 +160,7 @@ def term_offsets(n):
 
 @helper
 def cut_positions(pieces, n, W, p0, count):
-    """Divide positions p0 … p0 + count into pieces, which end where a row or a vector ends.
+    """Divide positions p0 … p0 + count - 1 into pieces, which end where a row or a vector ends.
 
     pieces[i] is (start in the block, end in the block, index in the frame). Return the number of
     pieces.
@@ -173,9 +177,11 @@ def cut_positions(pieces, n, W, p0, count):
 
 @helper
 def windows(block, row, frame, terms, c0, pieces, n_pieces):
-    """Write the value of term k at position p to block[k, p]. The stride between rows is `row`.
+    """Copy term k of position p from the frame to block[k, p]. The stride between rows is `row`.
 
-    Whole vectors are stored, so the next piece overwrites the end of the previous one.
+    `terms` is a part of `term_offsets`, c0 is the index of the first channel in the frame, and
+    `pieces` comes from `cut_positions`. Whole vectors are stored, so the next piece overwrites the
+    end of the previous one.
     """
     noinline()
     for k in range(len(terms)):
@@ -201,7 +207,7 @@ def windows_backward(frame, block, row, terms, c0, pieces, n_pieces):
 
 @jit
 def forward(y, x, w, bias, n, team, start, stop):
-    """Compute y for the tasks start … stop. A task is PANEL positions of one image."""
+    """Compute y for tasks start … stop - 1. A task is up to POSITIONS positions of one image."""
     if fork_join(team, start, stop):
         return
     W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
@@ -259,7 +265,7 @@ def forward(y, x, w, bias, n, team, start, stop):
 
 @jit
 def backward_x(dx, g, w_back, n, team, start, stop):
-    """Compute dx of images start … stop, by adding w^T [terms, O] times g to the windows."""
+    """Compute dx of images start … stop - 1, by adding wᵀ g to the windows, with w_back = wᵀ."""
     if fork_join(team, start, stop):
         return
     W, P, one = width(g), n.rows * n.columns, g.dtype.type(1)
@@ -310,7 +316,10 @@ def backward_x(dx, g, w_back, n, team, start, stop):
 
 @jit
 def backward_w(dw, db, g, x, n, parts, wide, team, start, stop):
-    """Parts start … stop of the batch: dw[part, group, k, o] = Σ_p windows[k, p] g[o, p]."""
+    """Add Σ_p windows[k, p] g[o, p] to dw[part, group, k, o], and Σ_p g[o, p] to db[part, o].
+
+    An item is a part of the batch. The rows of dw have `wide` numbers, at least the O of a group.
+    """
     if fork_join(team, start, stop):
         return
     W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
@@ -398,12 +407,12 @@ def shape_of(x, w, stride, dilation, before, after, groups):
 
 
 def terms_in(n):
-    """Return how many terms the sum for one y has."""
+    """Return the number of terms in the sum for one number of y."""
     return n.C // n.groups * n.KH * n.KW
 
 
 def convolution(x, w, bias, n):
-    """Return y [B, O, rows, columns]."""
+    """Return y [B, O, rows, columns] for the `Shape` n, where bias may be None."""
     y = empty_pooled((n.B, n.O, n.rows, n.columns), x.dtype)
     bias = np.zeros(n.O, x.dtype) if bias is None else ravel(bias)
     arrays = ravel(y), ravel(x), ravel(w), bias
@@ -416,7 +425,7 @@ def convolution(x, w, bias, n):
 
 
 def convolution_backward(g, x, w, n, x_wanted):
-    """Return dx (None if not needed), dw, dbias."""
+    """Return dx (None unless x_wanted), dw and dbias for the `Shape` n."""
     taps = terms_in(n)
     serial = g.size * taps < thresholds.CONV
     g_row, dx = ravel(g), None

@@ -2,15 +2,16 @@
 
 A few tokens need so little computation that Python between the operations would take as long as the
 operations. In this file, a layer is therefore one kernel that calls the kernels of the other files.
-Those with enough work use the team of threads. Most of the time is spent reading all weights once.
-The blocks of a Llama form a single call. Their weights are many arrays, so the kernel receives
-tables of addresses.
+Kernels with enough work use the team of threads. Most of the time is spent reading all weights
+once. All blocks of a Llama run in a single call. Their weights are many arrays, so the kernel
+receives tables of addresses.
 
 Letters: B texts, D features, H query heads and G heads with keys and values, each with d features.
-In the first two layers, one token of each text is new. The keys and values of all tokens so far are
-in memory as [B, G, places, d], of which lengths[b] places are used, and those of the new token are
-written after them. In the third layer, all T tokens of each text are processed together. The
-formulas are the same as in `nn.TransformerEncoderLayer` and `nn.LlamaBlock`, line by line.
+In `encoder_layer` and `llama_blocks`, one token of each text is new. The keys and values of all
+tokens so far are in memory as [B, G, places, d], of which lengths[b] places are used, and those of
+the new token are written after them. In `post_norm_layer`, all T tokens of each text are processed
+together. The formulas are the same as in `nn.TransformerEncoderLayer` and `nn.LlamaBlock`, line by
+line.
 """
 
 import math
@@ -41,8 +42,9 @@ FLOAT32 = 0  # kind of a matrix without blocks
 
 
 def encoder_layer(x, cache, H, eps, weights):
-    """Return the result of `encoder_layer_steps` for x [B, D] and cache (keys, values, old
-    lengths).
+    """Return `out` of `encoder_layer_steps` for x [B, D] and cache = (keys, values, old lengths).
+
+    `weights` are the arrays that `encoder_layer_steps` names in its first line.
     """
     out = empty_pooled(x.shape, x.dtype)
     for rows in groups(len(x)):
@@ -54,7 +56,11 @@ def encoder_layer(x, cache, H, eps, weights):
 
 
 def llama_blocks(x, past, lengths, places, H, G, d, wide, pairs, cos, sin, eps, norms, maps):
-    """Return the result of `llama_blocks_steps` for x [B, D], with `past` of the first text."""
+    """Return `out` of `llama_blocks_steps` for x [B, D].
+
+    `past` contains the addresses of the keys and values of the first text, and pairs = (step,
+    apart).
+    """
     out = empty_pooled(x.shape, x.dtype)
     largest = len(x) * max(x.shape[1], H * d) * max(wide, H * d)
     text = G * places * d * x.itemsize  # bytes of the keys of one text
@@ -81,13 +87,13 @@ def llama_blocks(x, past, lengths, places, H, G, d, wide, pairs, cos, sin, eps, 
 
 
 def groups(B):
-    """Return slices of at most MAX_ROWS texts. Their lengths are as equal as possible."""
+    """Return slices that divide B texts into groups of at most MAX_ROWS, as equal as possible."""
     n = -(-B // MAX_ROWS)
     return [slice(i * B // n, (i + 1) * B // n) for i in range(n)]
 
 
 def too_small_for_threads(x, cache, weights):
-    """Return whether no part of a layer is worth a second thread."""
+    """Return whether no part of an encoder layer has enough work for a second thread."""
     places = cache[0].shape[2]
     return max(len(x) * max([w.size for w in weights]), 2 * x.size * places) <= thresholds.DECODE
 
@@ -154,9 +160,10 @@ def llama_blocks_steps(
 
         x ← x + Attention(norm x),  x ← x + W_down (silu(W_gate z) ⊙ W_up z) with z = norm x
 
-    Three tables have a row for each of the L blocks. past [L, 2] contains the addresses of keys and
-    values, norms [L, 2] the addresses of the weights of the norms, and maps [L, 7, 3] the matrices
-    in the form that `linear_maps` expects.
+    W_gate and W_up have `wide` rows. `rotate` explains step and apart. Three tables have a row for
+    each of the L blocks. past [L, 2] contains the addresses of keys and values, norms [L, 2] the
+    addresses of the weights of the norms, and maps [L, 7, 3] the matrices in the form that
+    `linear_maps` expects.
     """
     B, n, nothing = lengths.size, x.size, x[:0]
     D, Q, K, F, room = n // B, B * H * d, B * G * d, B * wide, B * G * places * d
@@ -223,7 +230,7 @@ def team_if_worth_it(team, multiplications):
 
 @helper
 def normalise(y, x, weight, bias, B, centred, eps):
-    """Layer norm (centred) or RMS norm of each row."""
+    """Write the layer norm (if `centred`) or RMS norm of each of the B rows of x to y."""
     means, scales, no_team = alloc_aligned(B, x), alloc_aligned(B, x), np.empty(0, np.int64)
     norm_rows(
         y, means, scales, x, weight, bias, x.size // B, centred, eps, no_team, runtime_zero(), B
@@ -232,7 +239,7 @@ def normalise(y, x, weight, bias, B, centred, eps):
 
 @helper
 def linear(y, x, weight, bias, B, team):
-    """Compute y = x Wᵀ + b."""
+    """Compute y = x Wᵀ + b for the B rows of x, where W is `weight` and b is `bias`."""
     noinline()
     N, work = y.size // B, weight.size * B
     items = max(
@@ -257,9 +264,8 @@ def linear(y, x, weight, bias, B, team):
 def linear_maps(y, x, maps, sizes, B, team):
     """Compute y_p = x W_pᵀ + b_p [B, sizes[p]] for several W_p and the same x.
 
-    y contains the y_p one after the other.
-    A row of `maps` contains the address of W, its kind, and the address of b, or 0 without one. The
-    kind is FLOAT32, or Q4_1 or Q8_0 of `fast.quantized`.
+    y contains the y_p one after the other. A row of `maps` contains the address of W, its kind, and
+    the address of b, or 0 without one. The kind is FLOAT32, or Q4_1 or Q8_0 of `fast.quantized`.
     """
     noinline()
     C = x.size // B
@@ -287,9 +293,9 @@ def linear_maps(y, x, maps, sizes, B, team):
 
 @helper
 def rows_of_maps(y, x, sum_x, pairs, maps, sizes, B, tiles, items, team, start, stop):
-    """Compute the y_p for items start … stop - 1 of `items`, among which all tiles are divided.
+    """Compute the y_p of `linear_maps` for items start … stop - 1 of `items`.
 
-    A tile has ROWS rows of a matrix.
+    The `tiles` of all matrices, with ROWS rows each, are divided among the items.
     """
     noinline()
     if fork_join(team, start, stop):
@@ -345,8 +351,9 @@ def rotate(x, cos, sin, B, d, step, apart):
 def attend(y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, team, start, stop):
     """Compute y = Σ_s a_s v_s over all tokens so far and the new one, [B, H d].
 
-    Item b G + g is text b and head g of the keys and values.
-    Head h of text b has its query at q[b q_row + h d], and g its new key at k[b kv_row + g d].
+    Item b G + g is text b and head g of the keys and values. The new key at k[b kv_row + g d] and
+    the new value are first written after the old ones in `keys` and `values`. Head h of text b has
+    its query at q[b q_row + h d].
     """
     noinline()
     if fork_join(team, start, stop):
@@ -379,7 +386,7 @@ def attend(y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, te
 
 
 def post_norm_layer(x, keep, H, eps, weights):
-    """Return the result of `post_norm_layer_steps` for x [B, T, D] and keep [B, T] or None."""
+    """Return `out` of `post_norm_layer_steps` for x [B, T, D] and keep [B, T] or None."""
     B, T, _ = x.shape
     out = empty_pooled(x.shape, x.dtype)
     kept = np.empty(0, np.bool_) if keep is None else ravel(keep)

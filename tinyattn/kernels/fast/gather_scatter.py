@@ -1,6 +1,7 @@
-"""Gather rows by their numbers, scatter rows by adding them up at their numbers, and sum all rows.
+"""Gather rows by their indices, add rows to the rows with given indices (scatter), sum all rows.
 
-Arrays of rows have one axis, with C numbers a row. kernels/segment.py has the same as loops.
+Arrays of rows have one axis, with C numbers per row. `segment_sum` in kernels/segment.py scatters
+rows as a loop, and its backward function gathers them.
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 
 @jit
 def add_columns(y, rows, ids, C, parts, team, start, stop):
-    """Add rows_e to y[ids_e] in the columns of parts start … stop.
+    """Add rows_e to y[ids_e] in the columns of parts start … stop - 1.
 
     One thread computes each sum, in the order of e. The rows are read once from front to back,
     which is fast. Only y, which is usually smaller, is accessed in random order.
@@ -39,7 +40,7 @@ def add_columns(y, rows, ids, C, parts, team, start, stop):
 
 @jit
 def take(y, rows, ids, C, stream, team, start, stop):
-    """Compute y_e = rows[ids_e] for e = start … stop."""
+    """Compute y_e = rows[ids_e] for e = start … stop - 1."""
     if fork_join(team, start, stop):
         return
     W = width(y)
@@ -58,7 +59,7 @@ def take(y, rows, ids, C, stream, team, start, stop):
 
 @jit
 def sum_columns(y, rows, n, C, parts, team, start, stop):
-    """y += Σ_e rows_e of n rows, one after the other, in the columns of parts start … stop."""
+    """Add Σ_e rows_e, the sum of n rows, to y in the columns of parts start … stop - 1."""
     if fork_join(team, start, stop):
         return
     W = width(y)

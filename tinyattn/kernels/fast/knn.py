@@ -47,8 +47,8 @@ class Forest(NamedTuple):
     """A k-d tree for each cloud, with 2^levels leaves. Node i has the children 2i + 1 and 2i + 2.
 
     The points of a leaf are stored one feature after the other: feature d of point t of leaf l is
-    block[(l · D + d) · LEAF + t], and rows[l · LEAF + t] is its row in x. Unused elements after the
-    last point are inf.
+    block[(l · D + d) · LEAF_SIZE + t], and rows[l · LEAF_SIZE + t] is its row in x. After the last
+    point of a leaf, elements of `block` are inf and elements of `rows` are 0.
     """
 
     block: np.ndarray
@@ -63,7 +63,7 @@ class Forest(NamedTuple):
 
 
 def forest(x, offsets):
-    """Halve each cloud along its longest side, and the halves again, down to the leaves."""
+    """Return the `Forest` of x: each cloud is halved along its longest side, down to the leaves."""
     if x.shape[1] == 0:  # all points are at the same position
         x = np.zeros((len(x), 1), x.dtype)
     N, D = x.shape
@@ -100,7 +100,10 @@ def forest(x, offsets):
 
 @helper_no_fma
 def quickselect(key, rows, n, middle):
-    """Reorder keys until those before the middle are ≤ those after it (Hoare's FIND, 1961)."""
+    """Reorder n keys and rows until the keys before index `middle` are ≤ the keys after it.
+
+    Source: Hoare 1961, the algorithm FIND.
+    """
     noinline()
     a, b = 0, n - 1
     while a < b:
@@ -142,13 +145,13 @@ MAX_PASSES = 48  # about two passes halve the number of keys, so this is enough 
 
 @helper_no_fma
 def quickselect_vectors(order, first, part, other, n, middle):
-    """Do the same as `quickselect` for n keys, with vectors, and write their rows to
-    order[first : first + n].
+    """Do the same as `quickselect` for the n keys of `part`, with vectors.
 
-    No branch depends on a single key: keys up to the pivot move to the front of `part`, and keys
-    above the pivot to `other`, one vector at a time. The side without the middle is finished.
-    Because keys keep their order, a bad pivot may be followed by more bad pivots. After MAX_PASSES
-    passes, the rest is selected one by one.
+    The reordered rows are written to order[first : first + n]. No branch depends on a single key:
+    keys up to the pivot move to the front of `part`, and keys above the pivot to `other`, one
+    vector at a time. The side without the middle is finished. Because keys keep their order, a bad
+    pivot may be followed by more bad pivots. After MAX_PASSES passes, the rest is selected one by
+    one.
     """
     W, passes = width(part.key), 0
     while n > 2 * W and passes < MAX_PASSES:
@@ -173,14 +176,14 @@ def quickselect_vectors(order, first, part, other, n, middle):
 
 @helper_no_fma
 def copy_rows(order, first, rows, n):
-    """order[first : first + n] = rows[:n]"""
+    """Copy rows[:n] to order[first : first + n]."""
     for i in range(n):
         order[first + i] = rows[i]
 
 
 @helper_no_fma
 def widest_axis(x, order, first, last):
-    """Return the feature in which the rows of x from order[first] on differ most, by a sample."""
+    """Return the feature in which a sample of the rows order[first : last] of x differs most."""
     side, most, step = 0, x.dtype.type(-1), (last - first + LEAF_SIZE - 1) // LEAF_SIZE
     for d in range(x.shape[1]):
         low = high = x[order[first], d]
@@ -194,9 +197,10 @@ def widest_axis(x, order, first, last):
 
 @jit_no_fma
 def split_clouds(order, x, offsets, levels, level, until, team, first, last):
-    """Move small coordinates of each part before its middle, from this level down to `until`.
+    """Halve parts first … last - 1 of this level, and the halves again, down to level `until`.
 
-    Part p is number p mod 2^level of cloud p / 2^level.
+    Part p is number p mod 2^level of cloud ⌊p / 2^level⌋. In `order`, the points with the smaller
+    coordinates along the widest axis of a part move before its middle.
     """
     if fork_join(team, first, last):
         return
@@ -247,7 +251,7 @@ def fill_leaves(f, x, rows, offsets, team, first, last):
 
 @jit_no_fma
 def compute_boxes(f, first, last):
-    """The box of each node that is no leaf: it holds the boxes of its children."""
+    """Compute the box of each node that is not a leaf, which contains the boxes of its children."""
     for c in range(first, last):
         o = f.node[c]
         for node in range((1 << f.levels[c]) - 2, -1, -1):
@@ -258,7 +262,10 @@ def compute_boxes(f, first, last):
 
 @helper_no_fma
 def box_distance(f, a, b):
-    """The squared distance of the boxes of two nodes, rounded like d²: it is never larger."""
+    """Return the squared distance between the boxes of the nodes a and b.
+
+    It is rounded like d², so it is never larger than d² for a point in a and a point in b.
+    """
     alwaysinline()
     total = f.low.dtype.type(0)
     for d in range(f.low.shape[1]):
@@ -270,9 +277,7 @@ def box_distance(f, a, b):
 
 @helper_no_fma
 def mask_within_limit(f, l, node, limit):
-    """Return as bits which points of leaf l have a distance to the box of a node within their
-    limit.
-    """
+    """Return, as bits, for which points q of leaf l the box of `node` is within limit[q]."""
     alwaysinline()
     D, bits = f.low.shape[1], np.uint64(0)
     for t in range(0, f.size[l], width(limit)):
@@ -300,7 +305,7 @@ def distances(f, l, q, other, t):
 
 @helper_no_fma
 def scan_leaf(dist, ids, o, n, f, l, q, other, limit):
-    """Append the points of the leaf `other` within the limit of point q, and return the new n."""
+    """Append the points of leaf `other` within `limit` of point q of leaf l, return the new n."""
     alwaysinline()
     for t in range(0, f.size[other], width(dist)):
         d2 = distances(f, l, q, other, t)
@@ -310,7 +315,7 @@ def scan_leaf(dist, ids, o, n, f, l, q, other, limit):
 
 @helper_no_fma
 def initial_limits(limit, best, f, l, k):
-    """For each point of leaf l, a limit within which are k points of the leaf, or inf."""
+    """Set, for each point of leaf l, a limit within which are k points of the leaf, or inf."""
     size = f.size[l]
     for t in range(0, size, width(limit)):
         clear_lists(best, k)
@@ -323,7 +328,7 @@ def initial_limits(limit, best, f, l, k):
 
 @helper_no_fma
 def max_limit(limit, size):
-    """Return the largest limit."""
+    """Return the largest of the first `size` limits."""
     largest = limit[0]
     for q in range(size):
         largest = max(largest, limit[q])

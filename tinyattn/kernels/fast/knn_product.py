@@ -47,7 +47,10 @@ BLOCK = 64  # number of points that are multiplied together
 
 
 class Blocks(NamedTuple):
-    """The points of each cloud in blocks: feature d of point t of block b is [(b D + d) 64 + t]."""
+    """The points of each cloud in blocks of 64 points, one feature after the other.
+
+    Feature d of point t of block b is points[(b · D + d) · 64 + t].
+    """
 
     points: np.ndarray  # points minus the mean of their cloud, with 0 after the last point
     half: np.ndarray  # [blocks · 64], |x|² / 2, with inf after the last point
@@ -59,7 +62,7 @@ class Blocks(NamedTuple):
 
 
 def blocks(x, offsets):
-    """Copy the points into their blocks."""
+    """Return the `Blocks` of the points x [N, D]."""
     D = x.shape[1]
     number = -(-np.diff(offsets) // BLOCK)
     first = np.concatenate([[0], np.cumsum(number)])
@@ -79,7 +82,7 @@ def blocks(x, offsets):
 
 @jit_no_fma
 def fill(b, x, offsets, team, first, last):
-    """One task: a cloud."""
+    """Fill the `Blocks` b for the clouds first … last - 1, each of which is a task."""
     if fork_join(team, first, last):
         return
     D, W, one = len(b.points) // len(b.half), width(x), x.dtype.type(1)
@@ -120,7 +123,7 @@ def fill(b, x, offsets, team, first, last):
 
 @helper_no_fma
 def prune_with_margin(dist, ids, o, n, k, limit, margin):
-    """Keep all entries up to the k-th distance plus the margin. Return (number, limit)."""
+    """Keep all entries up to the k-th distance plus `margin`. Return (their number, new limit)."""
     noinline()
     if n < k:
         return n, limit
@@ -134,7 +137,10 @@ def prune_with_margin(dist, ids, o, n, k, limit, margin):
 
 @helper_no_fma
 def exact_distances(dist, ids, o, n, x, i, D):
-    """The distances of the candidates from differences. There must be room for two vectors more."""
+    """Write the exact d² of point i and each candidate to dist, computed from differences.
+
+    The list must have room for two more vectors.
+    """
     noinline()
     W = width(dist)
     end = (n + 2 * W - 1) // (2 * W) * (2 * W)
@@ -171,7 +177,7 @@ def initial_limits(limit, best, b, tile, l, k):
 
 @jit_no_fma
 def search(index, d2, overflow, x, b, k, team, first, last):
-    """Compare the points of one block with all blocks of its cloud, from itself on, as one task.
+    """Compare the points of a block (a task) with all blocks of its cloud, itself first.
 
     If a point has so many nearly equal candidates that its list is full, overflow[block] becomes
     true, and the results for this block are not valid.
@@ -235,7 +241,7 @@ def search(index, d2, overflow, x, b, k, team, first, last):
 
 
 def knn_by_product(x, offsets, k):
-    """Return the k nearest, or None if too many distances are nearly equal."""
+    """Return (index, d²) of the k nearest, or None if too many distances are nearly equal."""
     b = blocks(x, offsets)
     index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
     overflow = np.zeros(len(b.size), bool)

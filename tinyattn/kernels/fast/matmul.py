@@ -104,10 +104,10 @@ def plan(M, N, K, W, threads):
 
 
 def choose_blocking(M, N, K, W, threads):
-    """The `Blocking` of a product: a group for each thread, more if the rows make too few tasks.
+    """Return the `Blocking`, with a group for each thread, or more if there would be few tasks.
 
-    All threads share a group where groups would be narrow: each thread packs A for itself, and that
-    pays only for many columns.
+    If groups would be narrow, all threads share one, because each thread packs A for itself, which
+    is worthwhile only for many columns. W is the number of numbers in a vector.
     """
     panel = TILES[0][0] * W
     pieces = max(2 * threads, min(MAX_TASKS, M * N * K // MIN_TASK_WORK)) if threads > 1 else 1
@@ -126,14 +126,14 @@ def choose_blocking(M, N, K, W, threads):
 
 
 def block_of_a(rows, K):
-    """Return (height, depth) of the blocks of some rows of A, all of about the same size."""
+    """Return (height, depth) of the blocks into which some rows of A are divided about equally."""
     depth = -(-K // max(1, -(-K // MAX_BLOCK_DEPTH)))
     height = min(MAX_BLOCK_ROWS, MAX_BLOCK_SIZE // max(depth, 1) // TILE_ROWS * TILE_ROWS)
     return -(-rows // (-(-rows // height) * TILE_ROWS)) * TILE_ROWS, depth
 
 
 def transposed(x):
-    """Return a contiguous copy of x^T."""
+    """Return a contiguous copy of xᵀ."""
     out = np.empty(x.shape[::-1], x.dtype)
     transpose_matrix(out.reshape(-1), x.reshape(-1), *x.shape)
     return out
@@ -151,16 +151,15 @@ def _operand(x):
 
 @jit
 def transpose_matrix(out, x, rows, columns):
-    """Compute out [columns, rows] = x^T."""
+    """Write xᵀ [columns, rows] to `out`."""
     transpose(out, 0, rows, x, 0, columns, rows, columns, x.dtype.type(1))
 
 
 @jit
 def run_tasks(c, a, b, bias, packed, counters, n, threads, team, start, stop):
-    """Do the work of one thread. In each group, panels are packed first, then `step` rows
-    multiplied.
+    """Do the work of one thread. In each group, pack panels first, then multiply rows by them.
 
-    An item is a thread, and this function decides which tasks it does.
+    An item is a thread, and the counters decide which panels and rows it takes.
     """
     if fork_join(team, start, stop):
         return
@@ -187,7 +186,7 @@ def run_tasks(c, a, b, bias, packed, counters, n, threads, team, start, stop):
 
 @helper
 def pack_panel(packed, b, n, p):
-    """Copies the columns of panel p: its element (k, j) is at packed[(p K + k) · panel + j]."""
+    """Copy panel p of B, so that its element (k, j) is at packed[(p · K + k) · panel + j]."""
     noinline()
     if n.K == 0:
         return
@@ -204,7 +203,7 @@ def pack_panel(packed, b, n, p):
 
 @helper
 def multiply_block(c, a, packed, bias, packed_a, tile, n, i0, i1, j0, j1):
-    """Rows i0 … i1, columns j0 … j1 of C."""
+    """Compute rows i0 … i1 - 1 of C in the columns j0 … j1 - 1, from A and the packed B."""
     noinline()
     one, W, N = c.dtype.type(1), width(c), n.N
     for k0 in range(0, max(n.K, 1), max(n.depth, 1)):

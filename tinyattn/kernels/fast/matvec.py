@@ -34,7 +34,10 @@ def product(a, b, bias=None):
 
 @jit
 def few_rows(y, x, w, bias, M, N, K, items, team, start, stop):
-    """Compute y = x Wᵀ + b. The tiles of y are divided among `items` items."""
+    """Compute y = x Wᵀ + b for x [M, K] and W [N, K], where b may be empty.
+
+    The tiles of y are divided among `items` items, of which start … stop - 1 are computed.
+    """
     noinline()
     if fork_join(team, start, stop):
         return

@@ -48,8 +48,8 @@ def _reverse_index(starts, edges, receivers, index):
 def reverse_index(index, senders):
     """Return (starts, edges, receivers), where point i has entries starts[i] … starts[i + 1] - 1.
 
-    An edge from point i has index[n, k] = i. Its entry in edges is n · K + k, and its entry in
-    receivers is n.
+    `senders` is the number of points. An edge from point i has index[n, k] = i. Its entry in edges
+    is n · K + k, and its entry in receivers is n.
     """
     starts, (edges, receivers) = (
         np.zeros(senders + 1, np.int64),
@@ -81,8 +81,10 @@ def forward(y, w, h, index, K, F, team, first, last):
 
 @jit_no_fma
 def backward_weights(dw, shared, g, y, w, h, index, K, F, team, first, last):
-    """dw_nk = Σ_f h_if (g_nf / K + shared_nf [w_nk h_if = z_nf]), shared_nf the gradient of the
-    maximum divided by the number of those that are equal to it."""
+    """Compute dw_nk = Σ_f h_if (g_nf / K + shared_nf [w_nk h_if = z_nf]), and shared.
+
+    shared_nf is the gradient of the maximum z_nf, divided by the number of messages equal to it.
+    """
     if fork_join(team, first, last):
         return
     W, zero, one, part = width(h), broadcast(h, 0), broadcast(h, 1), broadcast(h, K)
@@ -129,7 +131,7 @@ def backward_messages(dh, shared, g, y, w, h, reverse, K, F, team, first, last):
 
 
 def mean_max(w, h, index):
-    """Return mean and maximum of w_nk h_i, concatenated, [N, 2F]."""
+    """Return the mean and the maximum of the messages w_nk h_i, concatenated, [N, 2F]."""
     (N, K), F = index.shape, h.shape[1]
     y = np.empty((N, 2 * F), h.dtype)
     parallel_for(forward, N, *map(ravel, (y, w, h, index)), K, F)
@@ -137,7 +139,7 @@ def mean_max(w, h, index):
 
 
 def mean_max_backward(g, y, w, h, index, reverse, weights_wanted):
-    """Return dw (None if not needed) and dh."""
+    """Return dw (None unless weights_wanted) and dh. `reverse` comes from `reverse_index`."""
     (N, K), (M, F) = index.shape, h.shape
     shared, dh = np.empty(N * F, h.dtype), np.empty_like(h)
     dw = np.empty(w.shape if weights_wanted else (0, 0), h.dtype)
@@ -152,7 +154,7 @@ def mean_max_backward(g, y, w, h, index, reverse, weights_wanted):
 
 @jit_no_fma
 def forward_max(y, tied, h, index, K, F, team, first, last):
-    """Compute y_nf = max_k h_if, and how many of the k are equal to it."""
+    """Compute y_nf = max_k h_if, and in tied_nf the number of neighbours with h_if = y_nf."""
     if fork_join(team, first, last):
         return
     zero, one = broadcast(h, 0), broadcast(h, 1)
@@ -171,7 +173,7 @@ def forward_max(y, tied, h, index, K, F, team, first, last):
 
 @jit_no_fma
 def backward_max(dh, shared, y, h, reverse, F, team, first, last):
-    """Compute dh_if = Σ shared_nf [h_if = y_nf] over the receivers n of i."""
+    """Compute dh_if = Σ shared_nf [h_if = y_nf] over receivers n of i, with shared = g / tied."""
     if fork_join(team, first, last):
         return
     starts, _, receivers = reverse
@@ -187,7 +189,7 @@ def backward_max(dh, shared, y, h, reverse, F, team, first, last):
 
 
 def maximum(h, index):
-    """Return max_k h_i [N, F], and how many are equal to it [N, F]."""
+    """Return y_nf = max_k h_if, and the number of neighbours with h_if = y_nf, both [N, F]."""
     (N, K), F = index.shape, h.shape[1]
     y, tied = np.empty((2, N, F), h.dtype)
     parallel_for(forward_max, N, *map(ravel, (y, tied, h, index)), K, F)
@@ -219,7 +221,7 @@ def distances(d2, x, index, team, first, last):
 
 @jit_no_fma
 def backward_distances(dx, g, x, index, reverse, team, first, last):
-    """dx_n = 2 Σ_k g_nk (x_n - x_i) and, for the receivers of n, the same from the other end."""
+    """Compute dx_n = 2 Σ_k g_nk (x_n - x_i), plus 2 Σ g (x_n - x_j) over the receivers j of n."""
     if fork_join(team, first, last):
         return
     starts, edges, receivers = reverse

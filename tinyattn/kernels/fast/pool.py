@@ -41,7 +41,10 @@ FOUR = Windows(kernel=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1))
 
 @helper
 def columns_of(m, n, W, windows):
-    """(a, b, v): the windows a … b - 1 have their column m inside x, and that of a is column v."""
+    """Return (a, b, v): the windows whose column m is inside x are a … b - 1.
+
+    In window a, this column is column v of x. x has W columns, and there are `windows` windows.
+    """
     shift = m * n.dilation[1] - n.padding[1]
     a = max(0, -(shift // n.stride[1]))
     b = min(windows, (W - 1 - shift) // n.stride[1] + 1)
@@ -50,7 +53,7 @@ def columns_of(m, n, W, windows):
 
 @helper
 def larger_of(best, at, value, place):
-    """Return (best, at), (value, place) if value is larger, or (best, TIED) if both are equal.
+    """Return (best, at), but (value, place) if value is larger, or (best, TIED) if it is equal.
 
     nan counts as the largest. No branch depends on the numbers, because the processor cannot
     predict whether the next number is larger, and a wrong prediction takes longer than a
@@ -64,7 +67,10 @@ def larger_of(best, at, value, place):
 
 @helper
 def compare_row(best, at, x, stride, place):
-    """Compare a row of maxima with x[0], x[stride], …, where x[0] has the index `place`."""
+    """Update a row of maxima, and their indices `at`, with x[0], x[stride], ….
+
+    x[0] has the index `place`.
+    """
     alwaysinline()
     for j in range(len(best)):
         best[j], at[j] = larger_of(best[j], at[j], x[j * stride], np.int32(place + j * stride))
@@ -72,7 +78,7 @@ def compare_row(best, at, x, stride, place):
 
 @jit
 def largest(y, place, x, n, team, start, stop):
-    """Compute the maximum y_i and its index u · W + v in x, for channels start … stop."""
+    """Compute the maximum y_i and its index u · W + v in x, for channels start … stop - 1."""
     if fork_join(team, start, stop):
         return
     H, W = x.shape[1:]
@@ -95,7 +101,7 @@ def largest(y, place, x, n, team, start, stop):
 
 @jit
 def largest_of_four(y, place, x, team, start, stop):
-    """`largest` for windows of 2 × 2 with a stride of 2, without padding."""
+    """Do the same as `largest` for windows of 2 × 2 with a stride of 2, without padding."""
     if fork_join(team, start, stop):
         return
     W = np.int32(x.shape[2])
@@ -141,7 +147,7 @@ def largest_backward(dx, g, y, place, x, n, team, start, stop):
 
 @jit
 def mean(y, x, n, team, start, stop):
-    """Compute the mean y_i = 1/K Σ_k x_…, where positions in the padding count as 0."""
+    """Compute the mean y_i of each window, where positions in the padding count as 0."""
     if fork_join(team, start, stop):
         return
     H, W = x.shape[1:]

@@ -39,7 +39,7 @@ AHEAD = 8192
 
 
 def product(x, raw):
-    """Return X Wᵀ for x [M, C] and raw [N, C / 32, bytes of a block]."""
+    """Return x Wᵀ for x [M, C] and the bytes of W, raw [N, C / 32, bytes of a block]."""
     (M, C), (N, _, kind) = x.shape, raw.shape
     y = empty_pooled((M, N), x.dtype)
     arrays, serial = (y.reshape(-1), ravel(x), raw.reshape(-1)), M * N * C <= thresholds.MATVEC
@@ -120,7 +120,7 @@ def some_rows(y, x, sum_x, pairs, raw, kind, M, N, C, j0, j1):
 
 @jit
 def unpack_rows(w, raw, kind, blocks, team, start, stop):
-    """Unpack rows start … stop of W, each of which has `blocks` blocks."""
+    """Unpack rows start … stop - 1 of W, each of which has `blocks` blocks."""
     if fork_join(team, start, stop):
         return
     unpack(w[32 * start * blocks :], raw, kind, start * blocks, (stop - start) * blocks)

@@ -28,7 +28,10 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 
 @jit_no_fma
 def search(f, r2, number, j_of, d2, starts, team, first, last):
-    """Compare the points of one leaf (a task) with all leaves that have a box within the radius."""
+    """Compare the points of a leaf (a task) with all leaves that have a box within the radius.
+
+    If j_of is empty, neighbours are only counted in `number`. Otherwise, they are also stored.
+    """
     if fork_join(team, first, last):
         return
     W = width(f.block)

@@ -1,10 +1,9 @@
-"""A recurrent cell over whole sequences: RNN, GRU, LSTM, forward and backward, in vectors.
+"""RNN, GRU and LSTM over whole sequences, forward and backward, with vector instructions.
 
-The formulas, and the same functions as plain loops, are in kernels/recurrent.py. Here each thread
-takes a part of the batch through all steps. The products are made in tiles of registers
-(machine/tiles.py), the rest in vectors while the numbers are still in the first cache.
-
-Arguments, result and letters are those of kernels/recurrent.py.
+kernels/recurrent.py has the formulas and the same functions as loops, with the same letters. In
+this file, each thread takes a part of the batch through all steps. The matrix products are computed
+in tiles of registers (machine/tiles.py), and the rest is computed with vectors while the numbers
+are still in the first cache.
 """
 
 from typing import NamedTuple
@@ -48,7 +47,7 @@ BLOCKS = 1, 1, 4, 4  # number of gates, plus one for the GRU, whose r needs q_n 
 
 
 class Sizes(NamedTuple):
-    """The sizes of a call. P is H and L is D, rounded up to whole vectors and padded with zeros."""
+    """The sizes of a call. P is H rounded up to whole vectors, and L is D rounded up."""
 
     kind: int
     B: int
@@ -103,10 +102,10 @@ def sigmoid(x):
 
 @helper
 def tanh(x, tiny):
-    """Return tanh x = 2 σ(2x) - 1 of a vector, or its Taylor series if x² < tiny, to avoid
-    cancellation.
+    """Return tanh x = 2 σ(2x) - 1 of a vector, or its Taylor series where x² ≤ tiny.
 
-    In float32, the error is at most 6.5 units in the last place (tests/scripts/all_floats.py).
+    For small x, the subtraction would cancel most digits. In float32, the error is at most 6.5
+    units in the last place (tests/scripts/all_floats.py).
     """
     square = x * x
     series = fma(broadcast(x, 62 / 2835), square, broadcast(x, -17 / 315))
@@ -119,7 +118,7 @@ def tanh(x, tiny):
 
 @helper
 def tiny_square(like):
-    """The square up to which the terms of the series above are exact to the last bit or two."""
+    """Return the largest x² for which the series in `tanh` is exact to the last bit or two."""
     return broadcast(like, 0.09 if like.itemsize == 4 else 1e-4)
 
 
@@ -131,12 +130,11 @@ def tile_width(W, columns, j):
 
 @jit
 def pack_transposed(w, gates, rows, columns, P):
-    """Return W^T [columns, gates · P], packed into column panels as wide as a tile, one after the
-    other.
+    """Return Wᵀ [columns, gates · P], packed into column panels as wide as a tile.
 
-    A tile thus reads its numbers one after the other. With rows of W^T, it would skip through
-    memory in equal steps, and where these are a power of two, all rows fall into the same positions
-    of the cache. Panel j of a gate starts at (gate · P + j) · columns.
+    A tile thus reads its numbers one after the other. With rows of Wᵀ, it would skip through memory
+    in equal steps, and if these are a power of two, all rows fall into the same positions of the
+    cache. The panel of a gate that begins with column j starts at (gate · P + j) · columns.
     """
     W = width(w)
     out = alloc_aligned(gates * P * columns, w)
@@ -160,7 +158,10 @@ def pack_transposed(w, gates, rows, columns, P):
 
 @jit
 def pack_straight(w, gates, rows, columns, P, L):
-    """Return W [gates · P, L] in the same form: panel j starts at j · gates · P."""
+    """Return W [gates · P, L], packed into column panels as wide as a tile.
+
+    The panel that begins with column j starts at j · gates · P.
+    """
     W = width(w)
     out = alloc_aligned(gates * P * L, w)
     fill(out, w.dtype.type(0))
@@ -207,7 +208,7 @@ def packed_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
 
 @helper
 def states_in(h, c, all_h, all_c, n, b0, R):
-    """h [R, P] and, of an LSTM, c [R, P]: rows b0 … b0 + R of all_h, all_c [B, H], then zeros."""
+    """Copy R rows from b0 on of all_h and (LSTM) all_c [B, H] to h and c [R, P], padded with 0."""
     for r in range(R):
         at, end = (b0 + r) * n.H, (b0 + r + 1) * n.H
         for u in range(0, n.P, width(h)):
@@ -218,7 +219,7 @@ def states_in(h, c, all_h, all_c, n, b0, R):
 
 @helper
 def states_out(all_h, all_c, h, c, n, b0, R):
-    """Rows b0 … b0 + R of all_h, all_c = h, c."""
+    """Copy h and (LSTM) c [R, P] back to R rows from b0 on of all_h and all_c [B, H]."""
     for r in range(R):
         at, end = (b0 + r) * n.H, (b0 + r + 1) * n.H
         for u in range(0, n.P, width(h)):
@@ -232,10 +233,10 @@ def states_out(all_h, all_c, h, c, n, b0, R):
 
 @jit
 def forward(arrays, n, parts, team, start, stop):
-    """Run all steps for parts start … stop of the batch. `arrays` is `Forward`, n is `Sizes`.
+    """Run all steps for parts start … stop - 1 of the batch. `arrays` is `Forward`, n is `Sizes`.
 
-    gates [STEPS, R, BLOCKS, P] contains p + q of some steps of the R sequences of a part, where b0
-    is the first sequence. For the GRU, it contains p_r + q_r, p_z + q_z, p_n and q_n.
+    gates [BLOCK_STEPS, R, BLOCKS, P] contains p + q of some steps of the R sequences of a part,
+    where b0 is the first sequence. For the GRU, it contains p_r + q_r, p_z + q_z, p_n and q_n.
     """
     if fork_join(team, start, stop):
         return
@@ -268,7 +269,7 @@ def forward(arrays, n, parts, team, start, stop):
 
 @helper
 def input_products(gates, x, ih, n, t0, steps, b0, R):
-    """gates[t, r, gate] = W_ih x_t, for some steps of R sequences."""
+    """Write W_ih x_t to gates[t, r, gate], for `steps` steps of R sequences from t0 and b0 on."""
     noinline()
     W, row = width(x), BLOCKS[n.kind] * n.P
     for gate in range(GATES[n.kind]):
@@ -316,7 +317,7 @@ def input_products(gates, x, ih, n, t0, steps, b0, R):
 
 @helper
 def state_products(gates, at, h, hh, n, R):
-    """Add W_hh h to the gates for one step of R sequences. The last GRU gate stays separate."""
+    """Add W_hh h to the gates of one step of R sequences, but keep it apart for the n of a GRU."""
     noinline()
     W, row = width(h), BLOCKS[n.kind] * n.P
     for gate in range(GATES[n.kind]):
@@ -341,7 +342,7 @@ def state_products(gates, at, h, hh, n, R):
 
 @helper
 def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
-    """Run `step` with vectors, for sequence r of this part, where `place` is b · T + t."""
+    """Run `step` of the loops with vectors, for sequence r, where `place` is b · T + t."""
     noinline()
     W, P, tiny = width(y), n.P, tiny_square(y)
     keep = place * KEPT[n.kind] * P
@@ -389,18 +390,20 @@ def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
 
 @jit
 def row_of_gradients(n, W):
-    """Return the stride from step to step in dgates. It is one vector longer than needed, because
-    steps at a distance of a power of two would compete for the same cache lines.
+    """Return the stride from step to step in dgates.
+
+    It is one vector longer than needed, because steps at a distance of a power of two would compete
+    for the same cache lines.
     """
     return BLOCKS[n.kind] * n.P + W
 
 
 @jit
 def backward(arrays, n, parts, team, start, stop):
-    """Run all steps backwards for parts start … stop of the batch. `arrays` is `Backward`.
+    """Run all steps backwards for parts start … stop - 1 of the batch. `arrays` is `Backward`.
 
-    dh at the state before a step is dgates W_hh. The rows of dgates of one step are also in `now`,
-    contiguous for the product. They are zero for a sequence that has ended.
+    The product dgates W_hh is added to dh of the state before a step. The rows of dgates of one
+    step are also in `now`, contiguous for the product. They are 0 for a sequence that has ended.
     """
     if fork_join(team, start, stop):
         return
@@ -465,7 +468,7 @@ def backward(arrays, n, parts, team, start, stop):
 
 @helper
 def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
-    """Compute dx_t = dp W_ih, for some steps of R sequences."""
+    """Compute dx_t = dp_t W_ih, for `steps` steps of R sequences from t0 and b0 on."""
     noinline()
     W, row, GP = width(dx), row_of_gradients(n, width(dx)), GATES[n.kind] * n.P
     for j in range(0, n.L, 4 * W):
@@ -493,7 +496,7 @@ def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
 
 @helper
 def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
-    """Run `step_backward` with vectors, for sequence r of this part, where `place` is b · T + t."""
+    """Run `step_backward` of the loops with vectors, for sequence r, where `place` is b · T + t."""
     noinline()
     W, P, H = width(gy), n.P, n.H
     row = row_of_gradients(n, W)
@@ -534,7 +537,7 @@ def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
 
 @jit
 def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, stop):
-    """Compute parts start … stop of the rows of dW_ih = Σ dp x and dW_hh = Σ dq h.
+    """Compute db and parts start … stop - 1 of the rows of dW_ih = Σ dp x and dW_hh = Σ dq h.
 
     The sums run over all sequences and steps, and TERMS terms are added at a time. For this
     purpose, x and h of TERMS steps are packed into panels. Then 4 · W columns of dgates at a time
@@ -591,7 +594,10 @@ def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, s
 
 @helper
 def state_gradients(dw_hh, own, first, high, panels, n, i, rows, k):
-    """Add own^T h to rows i … i + rows of dW_hh, for the k steps with their h in the panels."""
+    """Add ownᵀ h to rows i … i + rows - 1 of dW_hh, for k steps, whose h is in the panels.
+
+    `own` [k, high] contains columns of dgates, which are used from column `first` on.
+    """
     noinline()
     W, P = width(own), n.P
     for j in range(0, P, 4 * W):
@@ -616,7 +622,7 @@ def state_gradients(dw_hh, own, first, high, panels, n, i, rows, k):
 
 @helper
 def add_up(db, i, own, high, k):
-    """db[i + j] += Σ_k own[k, j]"""
+    """Add the sum of the k rows of own [k, high] to db[i], db[i + 1], …."""
     noinline()
     W = width(own)
     for j in range(0, high, W):
@@ -641,7 +647,7 @@ def sizes_of(kind, x, w_hh, reverse):
 
 
 def over_batch(kernel, n, *arrays):
-    """`parallel_for` the parts of the batch, at least one for each thread."""
+    """Run a kernel in parallel on parts of the batch, which are whole groups of 4 sequences."""
     parts = min(-(-n.B // 4), max(thread_pool.num_threads(), -(-n.B // MAX_PART_SEQUENCES)))
     parallel_for(kernel, parts, arrays, tuple(n), parts, serial=is_small(n))
 
@@ -652,7 +658,7 @@ def is_small(n):
 
 
 def padded(x, shape):
-    """Return x with zeros after the end of each axis."""
+    """Return x with zeros after the end of each axis, up to `shape`."""
     if x.shape == shape:
         return x
     out = np.zeros(shape, x.dtype)
@@ -661,7 +667,7 @@ def padded(x, shape):
 
 
 def sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """Return the result in one row of memory, and the arrays for the backward pass."""
+    """Return y, last h and (LSTM) last c as one row, and the arrays for the backward pass."""
     n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
     full = lengths.size == 0 or lengths.min() == n.T
     empty = np.empty if full else np.zeros  # nothing is written after the end of a sequence
@@ -682,7 +688,10 @@ def sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 
 
 def sequence_gradients(kind, g, residuals, needs_x, x, w_ih, w_hh, lengths, reverse):
-    """Return dx (None if not needed), dh0, dc0, dW_ih, dW_hh, db_ih, db_hh."""
+    """Return dx (None unless needs_x), dh0, dc0, dW_ih, dW_hh, db_ih and db_hh.
+
+    g is the gradient of the row that `sequence` returned, and residuals its second result.
+    """
     n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
     P, H, D = n.P, n.H, n.D
     prev, kept = residuals

@@ -26,21 +26,19 @@ GRU_KEEPS, LSTM_KEEPS = 3, 5  # numbers per unit that are kept for the backward 
 
 @helper
 def part(x, k, H, u):
-    """Return the vector of the units from u on of the k-th block of H numbers, with zeros after its
-    end.
-    """
+    """Return the units from u on of block k of x as a vector, with zeros after its H numbers."""
     return load_partial(x, k * H + u, (k + 1) * H, 0)
 
 
 @helper
 def gate(p, q, k, H, u):
-    """p + q for the units from u on of the k-th block."""
+    """Return p + q for the units from u on of block k, as a vector."""
     return part(p, k, H, u) + part(q, k, H, u)
 
 
 @helper
 def put(x, k, H, u, v):
-    """Write v to the units from u on of the k-th block of H numbers of x, not beyond its end."""
+    """Write v to the units from u on of block k of x, but not beyond its H numbers."""
     store_partial(x, k * H + u, (k + 1) * H, v)
 
 
@@ -49,7 +47,7 @@ def put(x, k, H, u, v):
 
 @jit
 def lstm_rows(y, kept, p, q, before, B, H, team, start, stop):
-    """i, f, o = σ(p + q), g = tanh(p + q), c = f c + i g, h = o tanh c. y is h, then c."""
+    """Compute i, f, o = σ(p + q), g = tanh(p + q), c ← f c + i g, h = o tanh c. y is h, then c."""
     if fork_join(team, start, stop):
         return
     W, tiny = width(y), tiny_square(y)
@@ -73,7 +71,7 @@ def lstm_rows(y, kept, p, q, before, B, H, team, start, stop):
 
 @jit
 def lstm_rows_backward(dp, dbefore, gy, kept, before, B, H, team, start, stop):
-    """d(p + q) and dc from the gradients of h and c."""
+    """Compute dp = dq, and the gradient of c before the step. gy contains those of h, then of c."""
     if fork_join(team, start, stop):
         return
     W, one = width(gy), broadcast(gy, 1)
@@ -96,7 +94,7 @@ def lstm_rows_backward(dp, dbefore, gy, kept, before, B, H, team, start, stop):
 
 @jit
 def gru_rows(y, kept, p, q, before, B, H, team, start, stop):
-    """r, z = σ(p + q), n = tanh(p + r q), h = (1 - z) n + z h."""
+    """Compute r, z = σ(p + q), n = tanh(p + r q), and the new state y = (1 - z) n + z · before."""
     if fork_join(team, start, stop):
         return
     W, tiny = width(y), tiny_square(y)
@@ -114,8 +112,9 @@ def gru_rows(y, kept, p, q, before, B, H, team, start, stop):
 
 @jit
 def gru_rows_backward(dp, dq, dbefore, gy, kept, q, before, H, team, start, stop):
-    """dp, dq, which differ by the r before q_n, and the part of dh that does not pass through the
-    gates.
+    """Compute dp and dq, and the part of the gradient of h that does not pass through the gates.
+
+    dp and dq differ by the factor r in the gradient of q_n.
     """
     if fork_join(team, start, stop):
         return
@@ -154,7 +153,7 @@ def gated(kind, p, q, before):
 
 
 def gated_backward(kind, g, kept, q, before):
-    """Return dp, dq, dbefore."""
+    """Return dp, dq (the same array for an LSTM) and dbefore. `kept` comes from `gated`."""
     (B, H), gates = before.shape, GATES[kind]
     dp, dbefore = np.empty((B, gates * H), q.dtype), np.empty((B, H), q.dtype)
     rows, last = (dbefore.reshape(-1), ravel(g), kept), ravel(before)

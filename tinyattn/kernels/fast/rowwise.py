@@ -5,7 +5,7 @@ new array. In this file, a row of C numbers (the last axis) is read once into th
 all steps are done. The same operations as array algebra are in softmax.py, losses.py and norms.py
 of tinyattn/ops/. A test compares both versions.
 
-All kernels take arrays with one axis, and work on the rows from start to stop.
+All kernels take arrays with one axis, and work on the rows start … stop - 1.
 """
 
 import math
@@ -33,7 +33,7 @@ REDUCTION_PARTS = 16  # sums over rows (gradients of weights) are computed in th
 
 
 def parallel_rows(kernel, n, size, *arguments):
-    """`parallel_for` over n rows, on one thread if there are few numbers (size) in all."""
+    """Run a kernel over n rows in parallel, or on one thread if `size`, its work, is small."""
     parallel_for(kernel, n, *arguments, serial=size < thresholds.ROWWISE)
 
 
@@ -42,7 +42,7 @@ def parallel_rows(kernel, n, size, *arguments):
 
 @jit
 def softmax_rows(y, x, C, log, team, start, stop):
-    """Compute y_i = exp(x_i - top) / Σ_j exp(x_j - top), or its logarithm x_i - top - ln Σ …"""
+    """Compute y_i = exp(x_i - top) / Σ_j exp(x_j - top) with top = max x, or ln y_i if `log`."""
     if fork_join(team, start, stop):
         return
     W, one = width(x), x.dtype.type(1)
@@ -87,7 +87,7 @@ def softmax_rows_backward(dx, g, y, C, log, team, start, stop):
 
 
 def softmax(x, log):
-    """softmax (or its logarithm) along the last axis of x."""
+    """Return the softmax along the last axis of x, or its logarithm if `log`."""
     y = empty_pooled(x.shape, x.dtype)
     C = x.shape[-1]
     parallel_rows(softmax_rows, x.size // C, x.size, y.reshape(-1), ravel(x), C, log)
@@ -149,7 +149,7 @@ def cross_entropy(x, ids):
 
 
 def cross_entropy_backward(g, residuals, x):
-    """Return the gradient of x."""
+    """Return dx for the gradient g of `cross_entropy`, with its second result `residuals`."""
     tops, shifts, ids = residuals
     dx = empty_pooled(x.shape, x.dtype)
     arrays = dx.reshape(-1), ravel(g), tops, shifts, ravel(x), ids
@@ -164,8 +164,8 @@ def cross_entropy_backward(g, residuals, x):
 def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, stop):
     """Compute y = (x - mean) · scale · weight + bias with scale = 1/√(mean((x - mean)²) + ε).
 
-    Without `centred` the mean counts as 0, which is the RMS norm. An empty weight counts as 1, an
-    empty bias as 0.
+    Without `centred`, the mean counts as 0, which is the RMS norm. An empty weight counts as 1, and
+    an empty bias as 0.
     """
     if fork_join(team, start, stop):
         return
@@ -233,7 +233,7 @@ def norm_rows_backward(dx, dw, db, g, x, residuals, C, N, centred, team, start, 
 
 
 def norm(x, weight, bias, eps, centred):
-    """Layer norm (centred) or RMS norm over the last axis, and the arrays for the backward pass."""
+    """Return the layer norm (if `centred`) or RMS norm of x, and arrays for the backward pass."""
     C = x.shape[-1]
     N, nothing = x.size // C, np.empty(0, x.dtype)
     y, means, scales = empty_pooled(x.shape, x.dtype), np.empty(N, x.dtype), np.empty(N, x.dtype)
@@ -245,7 +245,7 @@ def norm(x, weight, bias, eps, centred):
 
 
 def norm_backward(g, residuals, x, centred):
-    """Return dx, dweight, dbias."""
+    """Return dx, dweight and dbias for the gradient g of `norm`."""
     C = x.shape[-1]
     N = x.size // C
     parts = max(1, min(REDUCTION_PARTS, N // 32))

@@ -112,7 +112,7 @@ def extreme_rows_backward(dx, g, y, values, order, starts, C, team, start, stop)
 
 @jit
 def prod_rows_backward(dx, g, values, order, starts, C, team, start, stop):
-    """Compute dx_e = g_s · product of the rows before e · product of the rows after e."""
+    """Compute dx_e = g_s · product of the rows of segment s before e · product of those after e."""
     if fork_join(team, start, stop):
         return
     product = np.empty(C, g.dtype)
@@ -135,7 +135,7 @@ def prod_rows_backward(dx, g, values, order, starts, C, team, start, stop):
 
 
 def reduce(values, ids, n, kind):
-    """Return y [n, ...] and the arrays for the backward pass."""
+    """Return the MAX, MIN or PROD (`kind`) of n segments, and arrays for the backward pass."""
     y = empty_pooled((n, *values.shape[1:]), values.dtype)
     order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
     C = math.prod(values.shape[1:])
@@ -164,7 +164,7 @@ def reduce_backward(g, y, residuals, values, kind):
 
 @helper
 def longest_segment(starts, start, stop):
-    """Return the number of rows of the longest of the segments start … stop."""
+    """Return the number of rows of the longest of the segments start … stop - 1."""
     most = 0
     for s in range(start, stop):
         most = max(most, starts[s + 1] - starts[s])
@@ -185,9 +185,9 @@ def prefetch_segment(x, order, starts, C, s, stop):
 
 @jit
 def softmax_segments(y, values, order, starts, C, stream, team, start, stop):
-    """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment, vectors of features at a time.
+    """Compute y_e = exp(x_e - top) / Σ exp(x_e' - top) for e' in the same segment, x = values.
 
-    0 where all of a segment are -inf.
+    top is the maximum of the segment. If all values of a segment are -inf, y is 0.
     """
     if fork_join(team, start, stop):
         return
@@ -222,7 +222,7 @@ def softmax_segments(y, values, order, starts, C, stream, team, start, stop):
 
 @jit
 def softmax_segments_backward(dx, g, y, order, starts, C, stream, team, start, stop):
-    """Compute dx_e = y_e (g_e - Σ g_e' y_e')."""
+    """Compute dx_e = y_e (g_e - Σ g_e' y_e') with the sum over the segment of e."""
     if fork_join(team, start, stop):
         return
     W = width(y)
@@ -249,7 +249,7 @@ def softmax_segments_backward(dx, g, y, order, starts, C, stream, team, start, s
 
 
 def softmax(values, ids, n):
-    """Return the weights, in the shape of values, and the arrays for the backward pass."""
+    """Return the softmax of `values` in each of n segments, and arrays for the backward pass."""
     ids, C = np.require(ids, np.int64, ["C", "W"]), math.prod(values.shape[1:])
     if C <= NARROW:
         return segment_softmax.softmax(values, ids, n), (ids, n)

@@ -23,7 +23,7 @@ from tinyattn.kernels.machine.simd import exp, width
 
 BLOCK = 1024  # numbers that stay in the L1 cache while several loops process them
 MAX_PARTS = 8
-SERIAL_ROWS = 2**16  # with fewer rows, one part is enough for any number of segments
+SERIAL_ROWS = 2**16  # from this many rows on, there are at least two parts
 
 
 @jit
@@ -44,7 +44,7 @@ def segment_maxima(tops, x, ids, C, team, start, stop):
 
 @jit
 def segment_exponentials(y, sums, x, top, ids, C, team, start, stop):
-    """Compute y_e = exp(x_e - top) and, of each part, sums[part, s] = Σ y_e."""
+    """Compute y_e = exp(x_e - top_s) and, for each part, sums[part, s] = Σ y_e, with s = ids_e."""
     if fork_join(team, start, stop):
         return
     E, parts, W = len(ids), sums.shape[0], width(x)
@@ -92,7 +92,7 @@ def segment_products(sums, g, y, ids, C, team, start, stop):
 
 @jit
 def gradient_rows(dx, g, y, mean, ids, C, team, start, stop):
-    """Compute dx_e = y_e (g_e - Σ g_e' y_e')."""
+    """Compute dx_e = y_e (g_e - mean_s), where s is the segment of e."""
     if fork_join(team, start, stop):
         return
     for e in range(start, stop):
@@ -102,7 +102,7 @@ def gradient_rows(dx, g, y, mean, ids, C, team, start, stop):
 
 
 def number_of_parts(E, n):
-    """Return the number of parts, which is 2 for many rows, and larger for few segments."""
+    """Return the number of parts for E rows: more if n, the number of segments, is small."""
     least = 2 if E >= SERIAL_ROWS else 1
     return max(least, min(MAX_PARTS, E // max(2 * n, 1)))
 

@@ -1,1 +1,1 @@
-"""Vectors, tiles, packing, threads: only this folder emits LLVM or relies on Numba's insides."""
+"""Vectors, tiles, packing and threads. Only this folder emits LLVM or uses Numba's internals."""

@@ -69,20 +69,20 @@ TOLERANCE = {np.float32: 1e-5, np.float64: 1e-12}
 
 
 def compiled(f):
-    """f compiled with the options of all kernels, without the cache on disk."""
+    """Return f, compiled with the options of all kernels but without the cache on disk."""
     return numba.njit(f, **OPTIONS)
 
 
 def random(*shape, dtype=np.float32):
-    """Return numbers between 0 and 1."""
+    """Return an array with this shape of random numbers between 0 and 1."""
     return np.random.default_rng(0).random(shape).astype(dtype)
 
 
 def expect(found, expected, dtype=np.float64):
-    """Raise if two results differ."""
+    """Raise ValueError if `found` differs from `expected` by more than rounding of dtype."""
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
     if not np.allclose(found, expected, rtol=0, atol=10 * TOLERANCE[dtype]):
-        raise ValueError(f"expected {expected.ravel()[:4]} …, it is {found.ravel()[:4]} …")
+        raise ValueError(f"expected {expected.ravel()[:4]} …, got {found.ravel()[:4]} …")
 
 
 # ---------------------------------------------------------------- vectors
@@ -110,11 +110,11 @@ def fact_vectors():
 
 
 def fact_extrema():
-    """The maximum llvm.x86.avx.max.ps.256 returns b if a or b is nan. Functions may be
-    alwaysinline.
+    """The instruction llvm.x86.avx.max.ps.256 returns b if a or b is nan.
 
     The minimum and float64 behave in the same way. Only AVX2 has these instructions, so for other
-    vectors a comparison and a selection are tested.
+    vectors a comparison and a selection are tested. The fact that a function may be `alwaysinline`
+    is tested as well.
     """
 
     @helper
@@ -137,7 +137,7 @@ def fact_extrema():
             a, b = x[:W], x[i : i + W]
             expected = np.concatenate([np.where(a > b, a, b), np.where(a < b, a, b)])
             if not np.array_equal(out[: 2 * W], expected, equal_nan=True):
-                raise ValueError(f"expected {expected[:4]} …, it is {out[:4]} …")
+                raise ValueError(f"expected {expected[:4]} …, got {out[:4]} …")
 
 
 def fact_parts_of_vectors():
@@ -260,7 +260,7 @@ def fact_low_precision():
         expect(out[: 4 * W], [*some & 15, *some >> 4, *some.view(np.int8), *some])
         pair = raw[:4].view(np.float16)
         if (out[4 * W : 4 * W + 3] != [*pair, pair[1]]).any():
-            raise ValueError("a float16 is another number as a float")
+            raise ValueError("a float16 has a different value after it was converted")
 
 
 def fact_prefetch():
@@ -363,7 +363,7 @@ class Pair(NamedTuple):
 
 
 def fact_fork_join():
-    """The calling convention: 2 arguments in front, 7 for an array, status 0 or -2 for no error."""
+    """A compiled function has 2 arguments in front, 7 for an array, and returns 0 or -2 (None)."""
 
     @compiled
     def run(done, y, x, factor, numbers, pair, team, start, stop):
@@ -396,7 +396,7 @@ def fact_fork_join():
         if "runtime_zero() for 0" not in str(error):
             raise
     else:
-        raise ValueError("a kernel that is compiled for a constant start is not noticed")
+        raise ValueError("fork_join does not notice that start is a constant")
 
 
 def main():

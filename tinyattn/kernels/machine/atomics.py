@@ -1,7 +1,7 @@
 """Atomic instructions, with which threads inside kernels agree on which thread does what.
 
-In Python only one thread runs at a time, so a kernel that returned to Python to ask for its next
-piece of work would wait for the others. With these instructions it need not return.
+In Python, only one thread runs at a time, so a kernel that returned to Python to ask for its next
+piece of work would wait for the others. With these instructions, it need not return.
 
 `fetch_add`, `atomic_load` and `atomic_store` work on one number of an array that several threads
 share. No thread ever sees a half-finished operation, and all threads see the operations in the same
@@ -33,7 +33,7 @@ def _fetch_add_reference(x, i, n):
 
 @intrinsic(_fetch_add_reference)
 def fetch_add(typing, x, i, n):
-    """Add n to x[i] of an int64 array, and return the old number."""
+    """Add n to x[i] of an int64 array, and return the old x[i]."""
 
     def code(context, builder, signature, args):
         place = element_pointer(context, builder, x, *args[:2], 1)
@@ -95,6 +95,6 @@ def yield_processor(typing):
 
 @helper
 def wait_for(x, i, value):
-    """Return when x[i] is the value."""
+    """Wait until x[i], which another thread changes, is equal to `value`."""
     while atomic_load(x, i) != value:
         yield_processor()

@@ -33,7 +33,7 @@ OF_FULL_DISK = re.compile(
 
 
 def import_numba():
-    """Return (Numba, ""), or None and why kernels cannot be compiled, as the end of a sentence."""
+    """Return (Numba, ""), or (None, why kernels cannot be compiled, as the end of a sentence)."""
     try:
         import numba
         from numba import config, extending  # noqa: F401  also an empty folder can be imported
@@ -67,7 +67,7 @@ def problem_with(numba):
         if of_system:  # the next run may have a different system error
             return _not_tried(of_system.group())
         if problem == NOT_DONE:  # on a machine that is less busy it may end in time
-            return f"needs a trial of Numba, which {NOT_DONE}; it is tried again in the next run"
+            return f"needs a trial of Numba, which {NOT_DONE} and is repeated in the next run"
         remember(key, problem, places)
     if not problem:
         return ""
@@ -84,9 +84,7 @@ def _not_tried(error):
 
 
 def key_of(numba):
-    """Return everything that the outcome depends on: versions, processor, and the files of this
-    folder.
-    """
+    """Return all that the outcome depends on: versions, processor and the files of this folder."""
     import llvmlite
 
     checksum = 0
@@ -107,7 +105,7 @@ def places_of(numba):
 
 
 def read(place):
-    """Return {key: problem} of a file, or an empty dict if the file cannot be read."""
+    """Return {key: problem} of the file `place`, or an empty dict if it cannot be read."""
     try:
         found = json.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -116,7 +114,10 @@ def read(place):
 
 
 def remembered(key, places):
-    """Return the problem of an earlier trial, "" for none, or None if there was no trial."""
+    """Return the problem found by an earlier trial with this key, "" if it found none, or None.
+
+    None means that none of the files in `places` has the outcome of such a trial.
+    """
     for place in places:
         problem = read(place).get(key)
         if isinstance(problem, str):
@@ -125,8 +126,9 @@ def remembered(key, places):
 
 
 def remember(key, problem, places):
-    """Write the problem found ("" for none) under `key` to the first of `places` that can be
-    written, or report that there is none.
+    """Write the problem ("" for none) under `key` to the first of `places` that can be written.
+
+    If none of them can be written, report this.
     """
     errors = []
     for place in places:
@@ -146,7 +148,7 @@ def remember(key, problem, places):
 
 
 def try_facts():
-    """Return the fact that does not hold, in words, or "" if all do."""
+    """Test all facts in a separate process. Return "" if they hold, or what went wrong."""
     paths = [str(HERE.parents[2]), os.environ.get("PYTHONPATH", "")]
     own = {
         "TINYATTN_CANARY": "off",

@@ -1,7 +1,7 @@
 """How kernels are compiled: the options for Numba, the cache on disk, intrinsics.
 
-`jit` is for kernels that Python calls, `helper` for functions that only other kernels call. Both
-give the function back as it is where Numba is missing: then kernels run as ordinary Python.
+`jit` is for kernels that Python calls, and `helper` is for functions that only other kernels call.
+If Numba is missing, both return the function unchanged, so kernels run as ordinary Python.
 """
 
 from contextlib import suppress
@@ -33,8 +33,9 @@ OPTIONS = {
 def jit(f, **options):
     """Compile f with Numba for calls from Python, during which other Python threads can run.
 
-    The machine code is cached on disk. Its file name contains a checksum of all kernel sources,
-    because Numba checks only the file of f and would miss a change in a function that f calls.
+    `options` replace or extend OPTIONS. The machine code is cached on disk. Its file name contains
+    a checksum of all kernel sources, because Numba checks only the file of f and would miss a
+    change in a function that f calls.
     """
     if numba is None:
         return f
@@ -47,7 +48,7 @@ def jit(f, **options):
 
 
 def helper(f, **options):
-    """Compile f for calls from other kernels only. A call from Python would crash.
+    """Compile f like `jit`, but for calls from other kernels only. A call from Python would crash.
 
     Compiling takes a fifth less time than with `jit`, because the code that unpacks Python objects
     is omitted.
@@ -77,7 +78,7 @@ if numba is not None:
                 compile_notice.kernel_not_kept(self._py_func, self.cache_path, error)
 
         def _forget(self):
-            """Remove the list of files, which may name one that is damaged or older than itself."""
+            """Remove the index of cache files, which may name a damaged or outdated file."""
             with suppress(OSError):
                 Path(self._cache_file._index_path).unlink(missing_ok=True)
 

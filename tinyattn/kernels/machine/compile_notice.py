@@ -11,8 +11,8 @@ import threading
 AFTER = 1.0  # seconds until the notice
 TRIED = 1 << 18  # bytes that are written to test whether the disk accepts them
 TEXT = (
-    "tinyattn: compiling the kernel {} for this machine; that is once, later runs find it on the "
-    "disk (`tinyattn warm` compiles all that lectures use)"
+    "tinyattn: compiling the kernel {} for this machine. This is done only once, because later "
+    "runs find it on the disk (`tinyattn warm` compiles all that lectures use)"
 )
 NOT_KEPT = (
     "tinyattn: {} cannot be kept {} ({}), so each run {} again. Set NUMBA_CACHE_DIR to a folder "
@@ -32,9 +32,10 @@ def _say(topic, line):
 
 
 def not_kept(what, folder, error, again):
-    """Report what is lost at the end of the process, and what each run must therefore repeat.
+    """Report that `what` cannot be stored because of `error`, so each run does `again`.
 
-    `folder` is the cache folder, or None if no folder can be written to.
+    For example, `what` is "the compiled kernel knn.search", and `again` is "compiles it". `folder`
+    is the cache folder, or None if no folder can be written to.
     """
     place, why = "on the disk", "no folder can be written to"
     if folder is not None:
@@ -43,12 +44,12 @@ def not_kept(what, folder, error, again):
 
 
 def kernel_not_kept(f, folder, error=None):
-    """Say that the machine code of a kernel is not kept."""
+    """Report that the machine code of the kernel f cannot be stored in `folder`."""
     not_kept(f"the compiled kernel {_name_of(f) or f.__name__}", folder, error, "compiles it")
 
 
 def _compiling(f, folder):
-    """Report that a kernel is compiled, or that this is useless because its folder is read-only."""
+    """Report that the kernel f is being compiled, or that `folder` cannot store the result."""
     try:
         if folder is not None and TEXT not in _said:
             with tempfile.TemporaryFile(dir=folder) as file:
@@ -63,7 +64,7 @@ def _compiling(f, folder):
 
 
 def _name_of(f):
-    """Return the name of a kernel for messages, or None for a function of another library."""
+    """Return the name of the kernel f for messages, or None for a function of another library."""
     if not f.__module__.startswith("tinyattn."):
         return None
     return f"{f.__module__.rpartition('.')[2]}.{f.__name__}"

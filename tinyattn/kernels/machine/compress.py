@@ -92,7 +92,7 @@ def compress_less_equal(typing, dist, ids, o, v, source, i, limit):
 
 @intrinsic(partial(_compress_reference, comparison=np.greater))
 def compress_greater(typing, dist, ids, o, v, source, i, limit):
-    """Return the same with the lanes that are > limit."""
+    """Do the same as `compress_less_equal`, but with the lanes that are > limit."""
     return _emit_compress(">", dist, ids, o, v, source, i, limit)
 
 
@@ -124,10 +124,11 @@ def _emit_compress(comparison, dist, ids, o, v, source, i, limit):
 
 
 def emit_packed(builder, value, mask):
-    """Emit code that moves the selected lanes of `value` together. The other lanes are arbitrary.
+    """Emit code that moves the lanes of `value` where `mask` is true to the front of the register.
 
-    AVX-512 has an instruction for this. Without it, LLVM would store lane by lane. But there are
-    only 4, 16 or 256 masks, so the order of the lanes can be read from a table.
+    The lanes after them are arbitrary. AVX-512 has an instruction for this. Without it, LLVM would
+    store lane by lane. But there are only 4, 16 or 256 masks, so the order of the lanes can be read
+    from a table.
     """
     lanes, size = value.type.count, size_of(value.type.element)
     way = _way_to_permute(lanes * size)
@@ -159,8 +160,10 @@ def _chosen_first(bits, lanes):
 
 
 def _way_to_permute(nbytes):
-    """(LLVM's name of an instruction that permutes bytes, how many of them stay together), or None
-    where the processor has no such instruction for a vector of this size.
+    """Return (LLVM's name of an instruction, number of bytes that stay together), or None.
+
+    The instruction permutes the parts of a vector of `nbytes` bytes. None means that the processor
+    does not have such an instruction.
     """
     triple, _, features = cpu_target.target_context.codegen().magic_tuple()[:3]
     if triple.startswith(("aarch64", "arm64")):

@@ -1,4 +1,4 @@
-"""Squared distances from one row of a matrix to other rows, gathered by their numbers."""
+"""Squared distances from one row of a matrix to other rows with given indices."""
 
 from tinyattn.kernels.machine.compile import intrinsic, numba
 from tinyattn.kernels.machine.llvm import (
@@ -26,7 +26,8 @@ def _add_squares_reference(total, x, i, ids, m, f, D):
 def add_squares(typing, total, x, i, ids, m, f, D):
     """Add (x_jg - x_ig)² to total for the features g from f on, as many as a vector has lanes.
 
-    Lane l belongs to j = ids[m + l]. Rows are read as vectors of features, then transposed.
+    x has rows of D features, and lane l of total belongs to row j = ids[m + l]. Rows are read as
+    vectors of features, then transposed.
     """
 
     def code(context, builder, signature, args):

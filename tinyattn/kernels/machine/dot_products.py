@@ -1,7 +1,8 @@
 """Dot products of a few rows with many rows, in tiles of registers.
 
-y_ij is the dot product of row i of x with row j of w, each row in one piece of memory. A tile
-computes several at once: for 4 x 4 it reads 8 vectors and makes 16 multiply-adds of them.
+y_ij is the dot product of row i of x with row j of w, where each row is contiguous. A tile computes
+several dot products together. For example, a tile of 4 × 4 reads 8 vectors and uses them for 16
+multiply-adds.
 
                     lanes k … k + 15 of rows j, j + 1, j + 2, j + 3 of w
         row i     ┌──────────────────────────────────┐
@@ -53,7 +54,8 @@ def _dot_products_reference(y, y0, y_row, x, x0, x_row, w, w0, w_row, rows, colu
 def dot_products(typing, y, y0, y_row, x, x0, x_row, w, w0, w_row, rows, columns, n):
     """Compute y[i, j] = Σ_k x[i, k] w[j, k] for i < rows, j < columns, k < n.
 
-    y[i, j] is y[y0 + i · y_row + j], x[i, k] is x[x0 + i · x_row + k], and w the same.
+    y[i, j] is y[y0 + i · y_row + j], x[i, k] is x[x0 + i · x_row + k], and w[j, k] is
+    w[w0 + j · w_row + k].
     """
     vector = Vector(y.dtype)
 
@@ -78,7 +80,7 @@ def dot_products(typing, y, y0, y_row, x, x0, x_row, w, w0, w_row, rows, columns
 
 
 def _emit_tiles(builder, y, y_row, x, x_row, w, w_row, rows, columns, n):
-    """Emit all tiles. Each row of w is read once, and multiplied with all rows of x."""
+    """Emit all tiles. Each row of w is read once, and multiplied by all rows of x."""
     j0 = INT64(0)
     for many, heights in (
         (TILE_COLUMNS, TILE_HEIGHTS),

@@ -25,8 +25,9 @@ SETTING = "TINYATTN_COMPILE"
 LONGEST = 900  # seconds between two signs of life, after which other processes stop waiting
 PAUSE = 0.25  # seconds between two looks at the disk
 TEXT = (
-    "tinyattn: compiling the kernels for this machine in the background; that is once, and takes a "
-    "minute or two. Until they are ready, NumPy computes, with the same results up to rounding."
+    "tinyattn: compiling the kernels for this machine in the background. This is done only once, "
+    "and takes a minute or two. Until they are ready, NumPy computes the same results up to "
+    "rounding."
 )
 
 _ready = False
@@ -46,7 +47,7 @@ def ready():
 
 
 def compile_now():
-    """Compile each kernel of this process on its first use."""
+    """Let this process compile each kernel on its first use, and not wait for the background."""
     global _ready
     _ready = True
 
@@ -61,7 +62,7 @@ def _is_ready():
 
 
 def _cannot_be_compiled():
-    """Return whether no compiling process can be started, because Numba or Python is missing."""
+    """Return whether no process can compile, because Numba or a Python executable is missing."""
     try:
         version("numba"), version("llvmlite")
     except PackageNotFoundError:
@@ -70,8 +71,9 @@ def _cannot_be_compiled():
 
 
 def start(say=True):
-    """Start a process that compiles all kernels, unless this was or is done. Return whether it
-    began.
+    """Start a process that compiles all kernels, unless this was done or another process does it.
+
+    Print a message if `say`, and return whether a process was started.
     """
     global _process
     if is_marked() or _somebody_compiles():
@@ -90,7 +92,7 @@ def start(say=True):
 
 
 def _begin(lock):
-    """Start the process, which continues if this process ends."""
+    """Start the compiling process with the file `lock`. It continues if this process ends."""
     paths = [str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
     own = {SETTING: "now", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     options = {"start_new_session": True}
@@ -150,7 +152,7 @@ def mark():
 
 
 def _files(what):
-    """Return possible files of this name for this installation, the best first."""
+    """Return possible files for this installation whose names begin with `what`, the best first."""
     cache = os.environ.get("NUMBA_CACHE_DIR")
     folders = [Path(cache) if cache else HERE / "__pycache__"]
     with suppress(RuntimeError):  # the user may have no home directory
@@ -167,7 +169,7 @@ def _key():
 
 @cache
 def checksum_of_sources():
-    """Return a checksum of all files of kernels."""
+    """Return a checksum of all source files of the kernels."""
     found = 0
     for source in sorted(HERE.rglob("*.py")):
         found = zlib.crc32(source.read_bytes(), found)

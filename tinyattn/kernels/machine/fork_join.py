@@ -1,12 +1,12 @@
 """Fork and join inside of kernels: a team of threads shares the items of a loop, without Python.
 
-A kernel that can be shared processes the items start … stop of its work. Its last arguments are the
-team, start and stop, and it begins with
+A kernel that can be shared processes the items start … stop - 1 of its work. Its last arguments are
+the team, start and stop, and it begins with
 
     if fork_join(team, start, stop):
         return  # all items are done
 
-With a team, `fork_join` cuts start … stop into chunks and calls the same kernel for one chunk after
+With a team, `fork_join` cuts these items into chunks and calls the same kernel for one chunk after
 the other, with the same arguments but without a team. The workers do the same at the same time.
 They are threads in `worker_loop`, which watch the team and take chunks as long as there are any.
 They sleep only after about a millisecond without work, because waking a thread takes longer than
@@ -65,7 +65,7 @@ def make_team(max_workers):
 
 @intrinsic(lambda team, start, stop: False)
 def fork_join(typing, team, start, stop):
-    """Return True if the team has done the items start … stop, and False without a team."""
+    """Return True if the team has done the items start … stop - 1, and False without a team."""
 
     def code(context, builder, signature, args):
         if any(isinstance(kind, types.Literal) for kind in context.fndesc.argtypes[-2:]):
@@ -95,7 +95,7 @@ def fork_join(typing, team, start, stop):
 def runtime_zero(typing):
     """Return 0, the number of the first item, for kernels that call other kernels.
 
-    For the constant 0 Numba would compile the called kernel once more, as one that always gets 0.
+    For the constant 0, Numba would compile the called kernel once more, only for this number.
     """
     return types.intp(), lambda context, builder, signature, args: ir.IntType(64)(0)
 
@@ -119,7 +119,10 @@ LEADING_ARGUMENTS, TRAILING_ARGUMENTS = 2, 9
 
 
 def _chunk_function(module, kernel, kind):
-    """Return a function (arguments, start, stop) → status that calls the kernel for a chunk."""
+    """Return an LLVM function (address of arguments, start, stop) → status that calls `kernel`.
+
+    `kind` is the LLVM type of a pointer to the arguments.
+    """
     number, byte = ir.IntType(64), ir.IntType(8)
     signature = ir.FunctionType(ir.IntType(32), [byte.as_pointer(), number, number])
     f = ir.Function(module, signature, kernel.name + ".chunk")
@@ -152,7 +155,10 @@ def _call_chunk(typing, function, arguments, start, stop):
 
 
 def run_as_primary(team, function, arguments, start, stop):
-    """Open the team, work along, and return when all chunks are done and all workers have left."""
+    """Open the team, help with the chunks, and return when all are done and all workers have left.
+
+    `function` and `arguments` are addresses, which `_chunk_function` explains.
+    """
     team[FUNCTION], team[ARGUMENTS], team[START], team[STOP] = function, arguments, start, stop
     team[CHUNKS] = min(stop - start, CHUNKS_PER_THREAD * (team[ADMITTED] + 1))
     atomic_store(team, CLAIMED, 0)
@@ -166,7 +172,7 @@ def run_as_primary(team, function, arguments, start, stop):
 
 @helper
 def run_chunks(team, end):
-    """Do chunks until none is left, from the first on or from the last back (end: FRONT, BACK)."""
+    """Do chunks until none is left, from the first on (`end` is FRONT) or the last back (BACK)."""
     n, count, start = team[STOP] - team[START], team[CHUNKS], team[START]
     while fetch_add(team, CLAIMED, 1) < count:
         i = fetch_add(team, end, 1)
@@ -179,7 +185,10 @@ def run_chunks(team, end):
 
 @helper
 def chunk_start(n, unit, i, parts):
-    """Return the start of part i of n items, a multiple of `unit`, so that no tile is divided."""
+    """Return the start of part i of n items in `parts` parts, a multiple of `unit` or n.
+
+    With the width of a tile as `unit`, no tile is divided.
+    """
     return min(n, unit * (i * ((n + unit - 1) // unit) // parts))
 
 

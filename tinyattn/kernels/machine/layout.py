@@ -1,8 +1,8 @@
 """The arrays of kernels: one-dimensional, with the strides as separate numbers.
 
-Numba compiles a function again for every type of array: other numbers of axes, other kinds of
-strides, read-only. Kernels therefore take one-dimensional arrays and compute the positions
-themselves.
+Numba compiles a function again for every type of array, such as a different number of axes, another
+kind of strides, or read-only memory. Kernels therefore take one-dimensional arrays and compute the
+positions themselves.
 """
 
 from functools import lru_cache
@@ -36,7 +36,7 @@ def strided_matrices(lead, *xs):
 
 @lru_cache(256)
 def _plan(lead, layouts):
-    """Return what `strided_matrices` does for these shapes and strides."""
+    """Return what `strided_matrices` does for `layouts`, the shapes and strides of its arrays."""
     todo, all_strides = [], []
     for i, (shape, strides, size, writeable) in enumerate(layouts):
         contiguous = i > 2 or len(shape) < 2 or strides[-1] == size or shape[-1] <= 1
@@ -71,7 +71,7 @@ def _address(x):
 
 
 def empty_like_heads(x, shape, parts=None):
-    """Return an empty array [..., T, D] with the same order of heads and tokens in memory as x.
+    """Return an empty array of `shape` [..., T, D] that orders heads and tokens in memory like x.
 
     A projection returns [B, T, H·D], of which x [B, H, T, D] is a view, and the next projection
     needs the result as [B, T, H·D] again. With `parts`, the result has an array for each part,

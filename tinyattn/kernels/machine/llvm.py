@@ -97,7 +97,7 @@ def element_pointer(context, builder, x, array, i, n):
 
 
 def vector_pointer(builder, pointer, i=0):
-    """Return a pointer to a number as one to the vector that starts i numbers further on."""
+    """Return a pointer to the vector that starts i numbers after the number at `pointer`."""
     number = pointer.type.pointee
     kind = ir.VectorType(number, Vector.lanes_of(number))
     pointer = builder.gep(pointer, [INT64(i)]) if i else pointer
@@ -105,7 +105,7 @@ def vector_pointer(builder, pointer, i=0):
 
 
 def emit_prefetch(builder, place, cache=1):
-    """Prefetch the cache line at an address that will be read soon. Any address is allowed."""
+    """Prefetch the cache line at any address `place` into the first or second cache (1 or 2)."""
     byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
     prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
@@ -114,7 +114,7 @@ def emit_prefetch(builder, place, cache=1):
 
 
 def extent_of(builder, rows, row, columns, column):
-    """Return how many numbers a matrix spans in memory, or 0 if it is empty."""
+    """Return how many numbers a matrix with the strides row and column spans, or 0 if empty."""
     one, zero = INT64(1), INT64(0)
     last = builder.mul(builder.sub(rows, one), row)
     last = builder.add(last, builder.mul(builder.sub(columns, one), column))
@@ -137,16 +137,17 @@ def tail_mask(builder, kind, i, end):
 
 
 def tail_length(builder, kind, i, end):
-    """Return the number of these lanes, which is 0 or less if there are none."""
+    """Return how many lanes l of a vector are at i + l < end, or a number ≤ 0 if none are."""
     left, all_of_them = builder.sub(end, i), INT64(kind.count)
     return builder.select(builder.icmp_signed("<", left, all_of_them), left, all_of_them)
 
 
 def emit_by_length(builder, kind, i, end, whole, part):
-    """Emit `whole()` for vectors before the end, else `part(mask)`, and return the result.
+    """Emit `whole()` if the vector at i ends before `end`, else `part(mask)`. Return the result.
 
-    With AVX-512, a masked instruction is as fast as an unmasked one. With AVX2 on AMD processors, a
-    masked store takes 12 times as long, and without masks (NEON, SSE) each lane has a branch.
+    With AVX-512, only `part` is used, because a masked instruction is as fast as an unmasked one.
+    With AVX2 on AMD processors, a masked store takes 12 times as long, and without masks (NEON,
+    SSE) each lane has a branch.
     """
     if VECTOR_BYTES == 64:
         return part(tail_mask(builder, kind, i, end))
@@ -166,14 +167,14 @@ def emit_by_length(builder, kind, i, end, whole, part):
 
 
 def emit_masked_load(builder, place, lanes, rest):
-    """Emit a load of some lanes of a vector, with `rest` in the others, which are not read."""
+    """Emit a load of the lanes that the mask `lanes` selects, with `rest` in the other lanes."""
     kind = place.type.pointee
     rest = rest if isinstance(rest, ir.Value) else kind([rest] * kind.count)
     return _call_masked(builder, "load", kind, [place, _alignment(kind), lanes, rest])
 
 
 def emit_masked_store(builder, v, place, lanes):
-    """Put these lanes of a vector into memory."""
+    """Emit a store of the lanes of v that the mask `lanes` selects."""
     _call_masked(builder, "store", ir.VoidType(), [v, place, _alignment(v.type), lanes])
 
 
@@ -200,7 +201,7 @@ def type_suffix(number):
 
 
 def emit_broadcast(builder, number, kind):
-    """Return the same for other instructions: a vector of LLVM's type `kind`."""
+    """Emit a vector of LLVM's type `kind` with `number` in all lanes."""
     first = builder.insert_element(kind(ir.Undefined), number, ir.IntType(32)(0))
     zeros = ir.VectorType(ir.IntType(32), kind.count)(None)
     return builder.shuffle_vector(first, kind(ir.Undefined), zeros)
@@ -222,7 +223,7 @@ def emit_loop(builder, start, stop, step):
 
 
 def call_subroutine(builder, name, arguments, emit):
-    """Call a function that `emit(its builder, *its arguments)` writes, once in a program."""
+    """Call the function `name`, whose code `emit(its builder, *its arguments)` writes only once."""
     kinds = [x.type for x in arguments]
     function = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(ir.VoidType(), kinds), f"tinyattn_{name}"

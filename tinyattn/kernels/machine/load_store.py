@@ -1,4 +1,4 @@
-"""Vectors from and to memory, whole or in part, and memory that is aligned for them."""
+"""Load and store vectors, whole or in part, and allocate memory that is aligned for them."""
 
 import numpy as np
 
@@ -31,7 +31,8 @@ def _alloc_reference(n, like):
 def alloc_aligned(typing, n, like):
     """Return an array of n numbers of the dtype of `like` that starts at a multiple of 64 bytes.
 
-    A vector that lies across two cache lines (64 bytes each) takes twice as long to read.
+    The numbers are arbitrary until they are written. A vector that lies across two cache lines (64
+    bytes each) takes twice as long to read.
     """
     dtype = getattr(like, "dtype", like)
 

@@ -2,7 +2,7 @@
 
 Quantized weights are read in this way, so little data is read from memory and is converted to a
 vector of ordinary numbers in registers. `raw` is an array of bytes (uint8). Indices count bytes and
-need not be multiples of anything. `like` has the dtype of the result.
+need not be aligned. `like` has the dtype of the result.
 """
 
 import numpy as np
@@ -57,7 +57,7 @@ def load_float16(typing, raw, i, like):
 
 @intrinsic(lambda raw, i, y, j: y.__setitem__(slice(j, j + 2), raw[i : i + 4].view(np.float16)))
 def copy_two_float16(typing, raw, i, y, j):
-    """Write the two numbers in raw[i], …, raw[i + 3], of two bytes each, to y[j] and y[j + 1]."""
+    """Write the two float16 with the bytes raw[i], …, raw[i + 3] to y[j] and y[j + 1]."""
 
     def code(context, builder, signature, args):
         x = _load_float16(context, builder, raw, args, 2, y.dtype)
@@ -91,15 +91,16 @@ def _15(v):
 
 
 def has_float16():
-    """Whether the processor has an instruction for float16. For one without it LLVM would call a
-    function of the C library that may be missing.
+    """Return whether the processor has an instruction that converts float16.
+
+    For other processors, LLVM would call a function of the C library that may be missing.
     """
     triple, _, features = cpu_target.target_context.codegen().magic_tuple()[:3]
     return "+f16c" in features or triple.startswith(("aarch64", "arm64"))
 
 
 def _load_float16(context, builder, raw, args, n, dtype):
-    """Return n numbers of two bytes each as a vector of n numbers of the dtype."""
+    """Return n float16, of two bytes each, as a vector of n numbers of the dtype."""
     pointer = element_pointer(context, builder, raw, *args[:2], 2 * n)
     kind = ir.VectorType(ir.IntType(16), n)
     bits = builder.load(builder.bitcast(pointer, kind.as_pointer()), align=1)
@@ -115,10 +116,10 @@ def emit_float16(builder, bits):
 
 
 def emit_float16_by_bits(builder, bits):
-    """Emit the conversion with integers: exponent and fraction are shifted, then times 2¹¹².
+    """Emit the conversion with integers: shift exponent and fraction, then multiply by 2¹¹².
 
-    (The exponents of a float16 begin at -15, those of a float32 at -127.) Infinity and nan have
-    the largest exponent there is, in both.
+    The factor is 2¹¹² because the bias of the exponent is 15 in a float16 and 127 in a float32.
+    Infinity and nan have the largest possible exponent in both.
     """
     n = bits.type.count
     words, floats = ir.VectorType(WORD, n), ir.VectorType(FLOAT, n)

@@ -1,10 +1,10 @@
 """Packing, which copies both matrices of a product into the order in which a tile reads them.
 
-If the same rows of A are multiplied with many columns, a block of A is copied into row panels,
-which are as high as a tile (TILE_ROWS, for example 6):
+If the same rows of A are multiplied by many columns, a block of A is copied into row panels, which
+are as high as a tile (TILE_ROWS, for example 6):
 
     a[0, k], a[1, k], …, a[5, k], a[0, k + 1], …     row panel 0: rows 0 … 5 of the block
-    a[6, k], …                                       row panel 1, behind the last column of panel 0
+    a[6, k], …                                       row panel 1, after the last column of panel 0
 
 B is packed into column panels, as wide as a tile, row by row. Then all strides are constants in the
 code of a tile, and memory is read from front to back. All row panels have TILE_ROWS rows. If the
@@ -138,8 +138,8 @@ def _pack_from_rows(builder, out, x, x_row, rows, columns, rows_of):
 def _interleave_rows(builder, v):
     """Return v[0][0], v[1][0], …, v[5][0], v[0][1], … as vectors.
 
-    First two rows at a time are interleaved: a[0] b[0] a[1] b[1] …. Of the result, every third pair
-    comes from the same two rows.
+    v contains TILE_ROWS vectors, in this example 6. First, two rows at a time are interleaved:
+    a[0] b[0] a[1] b[1] …. In the result, every third pair comes from the same two rows.
     """
     n, half = v[0].type.count, v[0].type.count // 2
 
@@ -200,8 +200,8 @@ def packed_product(typing, c, c0, c_row, d, d0, d_row, a, b, b0, rows, columns, 
 
     a is the result of `pack`, and b[k, j] is b[b0 + k · panel + j] with a panel as wide as the
     widest tile. d[i, j] is d[d0 + i · d_row + j], which is C itself, or with d_row = 0 a number for
-    each column. `rows` is a multiple of TALL. `columns` is a multiple of `width(c)`, at most a
-    panel. n is arbitrary.
+    each column. `rows` is a multiple of TILE_ROWS. `columns` is a multiple of `width(c)`, and at
+    most the width of a panel. n is arbitrary.
     """
     vector = Vector(c.dtype)
 

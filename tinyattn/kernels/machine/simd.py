@@ -217,7 +217,7 @@ def interleave_low(typing, a, b):
 
 @intrinsic(lambda a, b: np.stack([a, b], axis=1).reshape(-1)[len(a) :])
 def interleave_high(typing, a, b):
-    """Interleave the second halves of two vectors."""
+    """Interleave the second halves of two vectors, as `interleave_low` does with the first."""
     half = a.lanes // 2
     lanes = [half + i // 2 + i % 2 * a.lanes for i in range(a.lanes)]
     return a(a, b), lambda context, builder, signature, args: _shuffle(builder, *args, lanes)
@@ -232,7 +232,7 @@ def _shuffle(builder, a, b, lanes):
 
 
 def _horizontal(emit):
-    """All lanes of a vector as one number: the two halves are combined until one lane is left."""
+    """Return the typing of an intrinsic that combines halves by `emit` until one lane is left."""
 
     def typing_of(typing, v):
         def code(context, builder, signature, args):

@@ -30,7 +30,7 @@ MAX_VECTORS = 8  # largest number of vectors, which fill 16 registers together w
 
 @helper
 def fits_in_registers(dist, n):
-    """Return whether n entries can be sorted here."""
+    """Return whether `sort_in_registers` can sort n entries."""
     return n <= MAX_VECTORS * width(dist)
 
 
@@ -103,7 +103,7 @@ def _emit_by_size(builder, n, lanes, write):
 
 
 def _places(builder, pointer, n, vectors, lanes):
-    """Return the address of each vector, and which of its lanes are before n."""
+    """Yield the address of each vector at `pointer`, and a mask of its lanes with an index < n."""
     kind = ir.VectorType(pointer.type.pointee, lanes)
     for v in range(vectors):
         i = n.type(v * lanes)

@@ -67,7 +67,7 @@ def num_threads():
 
 
 def parallel_for(kernel, n, *arguments, serial=False):
-    """Call kernel(*arguments, team, 0, n), which shares the items 0 … n among all threads.
+    """Call kernel(*arguments, team, 0, n), which shares the items 0 … n - 1 among all threads.
 
     With `serial`, one thread does all the work, because sharing so little work would take longer.
     Two items must never write to the same element. Then the result does not depend on the number of
@@ -86,7 +86,10 @@ def parallel_for(kernel, n, *arguments, serial=False):
 
 
 def parallel_region(kernel, *arguments, serial=False):
-    """Call kernel(*arguments, team), which passes the team on to the kernels that it calls."""
+    """Call kernel(*arguments, team), which passes the team on to the kernels that it calls.
+
+    With `serial`, the team is empty, so one thread does all the work.
+    """
     if serial:
         return kernel(*arguments, NO_TEAM)
     return _run_with_team(kernel, arguments, ())
@@ -112,7 +115,7 @@ def _run_with_team(kernel, arguments, items):
     if failed:
         raise RuntimeError(
             f"{kernel.__name__}: an error occurred in a kernel that runs on several threads. Set "
-            "TINYATTN_THREADS=1 in the environment to see which error"
+            "TINYATTN_THREADS=1 in the environment to see the error"
         )
 
 

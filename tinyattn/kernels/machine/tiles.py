@@ -59,7 +59,7 @@ def _product_reference(c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, co
 
 @intrinsic(_product_reference)
 def product(typing, c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, columns, n, add):
-    """Compute c[i, j] = Σ_k a[i, k] b[k, j], i < rows, j < columns, k < n, or add it to c.
+    """Compute c[i, j] = Σ_k a[i, k] b[k, j], i < rows, j < columns, k < n, added to c if `add`.
 
     c[i, j] is c[c0 + i · c_row + j], a[i, k] is a[a0 + i · a_row + k · a_col], b[k, j] is b[b0 + k
     · b_row + j]. `columns` is a multiple of `width(c)`. rows and n are arbitrary.
@@ -223,7 +223,10 @@ def _copy_reference(out, o0, o_row, x, x0, x_row, rows, columns, factor):
 
 @intrinsic(_copy_reference)
 def copy(typing, out, o0, o_row, x, x0, x_row, rows, columns, factor):
-    """Write factor · x[i, j] to out[i, j] for i < rows, j < columns, in the same notation."""
+    """Write factor · x[i, j] to out[i, j] for i < rows, j < columns.
+
+    x[i, j] is x[x0 + i · x_row + j], out[i, j] is out[o0 + i · o_row + j].
+    """
     return _move("copy", out, x, _emit_copy, False)
 
 
@@ -305,7 +308,7 @@ def transpose_in_registers(builder, v):
 
 
 def _transpose_by_halves(builder, v):
-    """Do the same with AVX2, where instructions interleave only within halves of a register.
+    """Do the same as `transpose_in_registers` with AVX2, which interleaves only within halves.
 
     First, blocks of half the number of rows and columns are transposed, the left and the right
     block of the same rows at the same time. Then the halves are exchanged.
