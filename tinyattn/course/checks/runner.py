@@ -8,6 +8,7 @@ import base64
 import collections
 import gc
 import math
+import re
 import traceback
 import types
 import warnings
@@ -22,6 +23,8 @@ DTYPES = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 
     "complex128",
 }
 LONGEST_TEXT = 2000
+# the file that a cell's code has: <cell hw00-003> here, /tmp/ipykernel_123/456.py in Jupyter
+CELL = re.compile(r"^<cell |^<ipython-input|\bipykernel_\d+")
 DEEPEST = 20
 
 
@@ -132,7 +135,7 @@ def read_only(value):
 
 def failure(error):
     """Return an exception as plain data, with the student's line that raised it."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "cell" in f.filename]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if CELL.search(f.filename)]
     # the lines of a sample solution are not known, so none is shown
     line = next((f.line for f in reversed(frames) if f.line), "")
     try:
