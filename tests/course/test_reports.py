@@ -117,6 +117,7 @@ def test_the_title_of_a_part_is_printed_once():
         ("sum() got an unexpected keyword argument 'keepdim'", "", "keepdims=True"),
         ("name 'torch' is not defined", "y = torch.matmul(a, b)", "x @ x.T"),
         ("name 'torch' is not defined", "import torch_", "NumPy's functions"),
+        ("name 'torch' is not defined", "y = torch.sigmoid(x)", "NumPy's functions"),
         ("'numpy.ndarray' object has no attribute 'foo'", "", ""),
     ],
 )
