@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
+from tinyattn.course.checks import runner
 from tinyattn.course.checks.errors import GUESS, meaning
-from tinyattn.course.checks.homework_checker import report
+from tinyattn.course.checks.homework_checker import WIDTH, report, wrapped
 from tinyattn.course.checks.judging import Diagnosis, Outcome
 from tinyattn.course.checks.student import LocalStudent
 
@@ -67,6 +68,44 @@ def test_one_error_with_different_guesses_is_printed_once():
     assert said.count("ValueError") == 1 and "c: the same as in 'a'" in said
 
 
+def test_one_line_that_stops_with_different_shapes_is_printed_once():
+    texts = [f"it stops with ValueError: ({n},)\nin the line: return x @ y" for n in "23"]
+    texts.append(texts[1].replace("ValueError", "TypeError"))
+    parts = [Outcome(2, title, False, text) for title, text in zip("abc", texts, strict=True)]
+    said = report(2, parts)
+    assert said.count("return x @ y") == 2 and "(3,)" in said.partition("c: ")[2]
+    assert "b: it stops with ValueError in the same line as 'a'" in said
+
+
+def test_long_lines_are_broken_between_words():
+    text = (
+        "Task 2: 0 of 1 parts are right.\n  ✗  the rule: " + 20 * "not correct yet, " + "\n     x"
+    )
+    lines = wrapped(text).split("\n")
+    assert max(map(len, lines)) <= WIDTH and lines[0] == text.split("\n")[0]
+    assert all(line.startswith("     ") for line in lines[2:])
+    assert " ".join(wrapped(text).split()) == " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("file", "known"),
+    [
+        ("<cell hw00-003>", True),
+        ("/tmp/ipykernel_123/456.py", True),
+        (r"C:\\Temp\\ipykernel_123\\456.py", True),
+        ("<ipython-input-3-ab12>", True),
+        ("/home/marcello/tinyattn/engine/autograd.py", False),
+    ],
+)
+def test_the_students_line_is_named(file, known):
+    source = "def own(x):\n    return x.unsqueeze(0)\n"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    names = {}
+    exec(compile(source, file, "exec"), names)
+    reply = runner.answer(lambda its: its.own(np.ones(3)), names, [])
+    assert reply["line"] == ("return x.unsqueeze(0)" if known else "")
+
+
 def test_the_title_of_a_part_is_printed_once():
     said = report(2, [Outcome(2, "the rule of a", False, "the rule of a: not correct yet.")])
     assert "✗  the rule of a: not correct yet." in said
@@ -80,6 +119,7 @@ def test_the_title_of_a_part_is_printed_once():
         ("sum() got an unexpected keyword argument 'keepdim'", "", "keepdims=True"),
         ("name 'torch' is not defined", "y = torch.matmul(a, b)", "x @ x.T"),
         ("name 'torch' is not defined", "import torch_", "NumPy's functions"),
+        ("name 'torch' is not defined", "y = torch.sigmoid(x)", "NumPy's functions"),
         ("'numpy.ndarray' object has no attribute 'foo'", "", ""),
     ],
 )

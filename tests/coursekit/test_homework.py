@@ -18,6 +18,7 @@ from tests import ROOT
 from tests.coursekit.handed_in import STUB
 from tinyattn.course import checks, project
 from tinyattn.course.checks import runner
+from tinyattn.course.checks.homework_checker import HomeworkChecker
 from tinyattn.course.checks.judging import attempt
 from tinyattn.course.checks.student import LocalStudent, Student
 
@@ -167,6 +168,20 @@ def test_the_check_names_the_mistake(number, right, wrong, says):
     student = LocalStudent(names_of(number, sources))
     found = [attempt(part, student) for part in checks.load(number).of(cell.task)]
     assert any(says in outcome.text for outcome in found if not outcome.right), found
+
+
+def test_one_row_of_nan_is_explained_once():
+    """Every part of task 2 gets the same nan, so the report explains it for the first only."""
+    code = (
+        "e = np.where(adj, e, -np.inf)\n    p = np.exp(e - e.max(axis=1, keepdims=True))\n"
+        "    return p / p.sum(axis=1, keepdims=True)"
+    )
+    cell = next(c for c in plan("hw09").cells if c.kind == "code" and "def attention" in c.solution)
+    body = cell.solution.partition('"""')[0] + code + "\n"
+    student = LocalStudent(names_of("hw09", {**solutions("hw09"), cell.id: body}))
+    found = HomeworkChecker(checks.load("hw09"), student).report(2)
+    assert found.count("NaN; it should be zeros") == 1 and found.count("the same as in") == 2
+    assert "-inf - -inf is NaN" in found
 
 
 # --- how long it takes

@@ -165,6 +165,13 @@ def without_parentheses():
         (lambda x: x.numpy().unsqueeze(0), "np.expand_dims(x, 0)"),
         (lambda x: without_parentheses(), "with ta.no_grad():"),
         (lambda x: ta.no_grad(np.exp), "@ta.no_grad()"),
+        (lambda x: F.multinomial(F.softmax(x), 1), "F.multinomial(p, rng=0)"),
+        (lambda x: ta.load("w.safetensors", x), "model.load_state_dict(ta.load(path))"),
+        (lambda x: torch.save(x, "w.pt"), "Write ta.save"),  # noqa: F821
+        (lambda x: torch.nn.Linear(3, 4), "Write nn instead of torch.nn"),  # noqa: F821
+        (lambda x: torch.sigmoid(x), "use F.sigmoid"),  # noqa: F821
+        (lambda x: torch.cat([x, x]), "np.concatenate([x, y])"),  # noqa: F821
+        (lambda x: torch.quux(x), "NumPy's functions"),  # noqa: F821
         (lambda x: sorted([1, 2], dim=1), None),
         (lambda x: x.numpy().quux, None),
         (lambda x: x.shape(0), None),

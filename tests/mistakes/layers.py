@@ -80,6 +80,7 @@ MISTAKES = [
         ValueError,
         r"\[N, L\] without channels write x\[:, None",
     ),
+    ("nn.Conv2d(1, 4, 3)(np.ones((9, 9), np.float32))", ValueError, r"\[H, W\].*x\[None\]$"),
     (
         "nn.Conv2d(3, 4, 3)(np.ones((8, 9, 9, 3), np.float32))",
         ValueError,

@@ -96,6 +96,12 @@ def test_names_of_numpy_that_take_no_tensors_or_mean_something_else():
         training.test  # noqa: B018
 
 
+def test_the_same_spelling_is_found_first():
+    for name, place in (("sigmoid", "F"), ("relu", "F"), ("Sigmoid", "nn"), ("ReLU", "nn")):
+        with pytest.raises(AttributeError, match=rf": use {place}\.{name}$"):
+            getattr(ta, name)
+
+
 def test_a_name_that_nobody_has_gets_no_hint():
     for place in PLACES.values():
         with pytest.raises(AttributeError, match="has no attribute 'quux'$"):

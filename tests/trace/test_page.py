@@ -456,10 +456,10 @@ def test_it_opens_at_the_number_that_was_chosen(tmp_path):
 
 def test_in_a_narrow_notebook_every_sum_is_seen_whole(tmp_path):
     """Then the names of a row have a line of their own; the chosen number is scrolled to."""
-    cut, folded, hidden = run(
+    cut, folded, hidden, beside = run(
         examples.recurrent(),
         """
-        const cut = [], hidden = [];
+        const cut = [], hidden = [], beside = [];
         let folded = 0;
         $("main").style.gridTemplateColumns = "255px 215px";
         $("#arrays .flow").style.width = "150px";
@@ -469,15 +469,18 @@ def test_in_a_narrow_notebook_every_sum_is_seen_whole(tmp_path):
           if (!table) continue;
           folded += table.classList.contains("in-two-lines");
           if (table.offsetWidth > room) cut.push(said());
+          const total = table.querySelector(".total td"), last = total?.parentNode.previousSibling;
+          const edge = last?.lastElementChild?.getBoundingClientRect().bottom;
+          if (total?.getBoundingClientRect().top < edge - 1) beside.push(said());
           const cell = $(".array.this td.chosen").getBoundingClientRect();
           const seen = $("#arrays .flow").getBoundingClientRect();
           if (cell.top < seen.top || cell.bottom > seen.bottom + 1) hidden.push(said());
         }
-        return [cut, folded, hidden];
+        return [cut, folded, hidden, beside];
         """,
         tmp_path,
     )
-    assert cut == [] and hidden == [] and folded > 10
+    assert cut == [] and hidden == [] and beside == [] and folded > 10
 
 
 AROUND = """<!doctype html><meta charset="utf-8"><body style="margin:0;height:4000px">

@@ -491,6 +491,10 @@ PLACES = {
 
 def _where_it_is(name):
     """Return the public object with this name in any spelling, as in "F.huber_loss", or ""."""
+    for module, short in PLACES.items():  # F.relu for "relu", and nn.ReLU for "ReLU"
+        there = getattr(_package(), module) if module else _package()
+        if name in public_names(there):
+            return f"{short}.{name}"
     found, wanted = _public(), _plain(name)
     return found.get(wanted) or found.get(wanted.removesuffix("loss"), "")
 

@@ -73,6 +73,19 @@ OF_PYTHON = (
         "",
         "Write @ta.no_grad() above a function, with (), or `with ta.no_grad():` around lines",
     ),
+    (
+        "multinomial() takes 1 positional argument",
+        "",
+        "One index is drawn for each row, so leave out the number of draws. A seed is given by "
+        "name: F.multinomial(p, rng=0)",
+    ),
+    (
+        "load() takes 1 positional argument",
+        r"\b(ta|tinyattn|io)\.load\(",
+        "load(path) returns the arrays of a file. To read weights into a model, write "
+        "model.load_state_dict(ta.load(path)). To continue a training, write "
+        "tinyattn.io.load_checkpoint(path, model, optimizer)",
+    ),
 )
 
 
@@ -163,6 +176,8 @@ def _hint(error, message, line, notebook):
             return hint
     if found := re.search(r"'numpy\.ndarray' object has no attribute '(\w+)'", message):
         return str(torch_hints.METHODS.get(found[1], ""))
+    if "name 'torch' is not defined" in message:
+        return _of_pytorch(line)
     if isinstance(error, NameError) and notebook:
         return (
             "If another cell defines this name, run that cell first. After a restart of the "
@@ -176,6 +191,19 @@ def _hint(error, message, line, notebook):
                 f"another name there, and write `del {called[0]}` to have the function back"
             )
     return ""
+
+
+def _of_pytorch(line):
+    """Return what to write instead of PyTorch's function in the user's line."""
+    found = re.search(r"\btorch\.(\w+)", line)
+    name = found[1] if found else ""
+    ours = sys.modules["tinyattn"]
+    if name in ours.__all__:
+        return f"Write ta.{name} after `import tinyattn as ta`"
+    if name in ("nn", "optim"):
+        return f"Write {name} instead of torch.{name}, after `from tinyattn import {name}`"
+    instead = torch_hints.missing_name(name) if name else ""
+    return instead.removeprefix(": ") or "Write NumPy's functions, such as np.exp(x)"
 
 
 def print_shortened(kind, error, tb):

@@ -42,8 +42,10 @@ def _batched(name, x, n):
     x = as_tensor(x)
     if x.ndim not in (n + 1, n + 2):
         axes = ["C", "L"] if n == 1 else ["C", "H", "W"]
+        alone = f". For [{', '.join(axes[1:])}] without channels write x[None]"
         raise ValueError(
             f"{name}: x must be [B, {', '.join(axes)}] or [{', '.join(axes)}], got shape {x.shape}"
+            + (alone if x.ndim == n else "")
         )
     return (x, False) if x.ndim == n + 2 else (x[None], True)
 

@@ -8,7 +8,7 @@ from tinyattn.engine.torch_hints import with_torch_hints
 
 
 @with_torch_hints
-def multinomial(input, rng=None):
+def multinomial(input, *, rng=None):
     """Draw one random index for each row of probabilities, which need not sum to 1 exactly.
 
     NumPy's `rng.choice(V, p=p)` raises an error if p is float32, because its sum is 1 only to the

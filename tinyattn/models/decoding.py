@@ -119,7 +119,7 @@ def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
         z = to_array(logits)
         _check_logits(z, temperature, top_k, top_p)
         return z.argmax(axis=-1)
-    return multinomial(probabilities(logits, temperature, top_k, top_p), rng)
+    return multinomial(probabilities(logits, temperature, top_k, top_p), rng=rng)
 
 
 def _check_logits(z, temperature, top_k, top_p):

@@ -562,6 +562,13 @@ def second(its, x, width):
 @homework.part(8, "the second derivative")
 def bell_second(student, case):
     x, width = bells(case)
+    _, grads = student.gradients("bell", x, width, arriving=np.ones(x.shape), hint=RULES)
+    first = -2 * x / width**2 * bell_of(x, width)
+    expect(
+        grads[0] is None or np.allclose(grads[0], first),
+        "it is checked only when the rule of x is right",
+        "the rule of x is wrong",
+    )
     came = student.ask(second, x, width, hint="Are all parts of your rules NumPy functions?")
     counted = student.counted
     expect(came is not None, "no second derivative: are all parts of your rules NumPy functions?")

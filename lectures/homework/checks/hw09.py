@@ -133,9 +133,25 @@ def some_scores(case):
 ROWS = "e and adj are [N, N]. A sum along a row must keep its axis (keepdims=True)."
 
 
+def finite_rows(came, adj):
+    """Raise Diagnosis if there is nan, and only in the rows of nodes without neighbours."""
+    came = array_of(came)
+    if came.shape != adj.shape:
+        return
+    finite, lonely = np.isfinite(came.astype(float)), ~adj.any(axis=1)
+    expect(
+        finite.all() or not finite[~lonely].all(),
+        "attention: only the row of a node without neighbours is NaN; it should be zeros. Perhaps "
+        "its largest score is -inf, and -inf - -inf is NaN, or its weights are 0 / 0",
+        "NaN in the row of a node without neighbours",
+    )
+
+
 @homework.part(2, "weights of neighbours")
 def attention(student, case):
     e, adj = some_scores(case)
+    came = student.attention(e, adj, hint=ROWS)
+    finite_rows(came, adj)
     p, every, zeroed = np.exp(e) * adj, np.exp(e), np.exp(e * (adj > 0))
     right = weights_of(e, adj)
     plain = (e * adj).sum(axis=1, keepdims=True)
@@ -156,8 +172,6 @@ def attention(student, case):
             / np.where(plain > 0, plain, 1),
             "when the exp is missing: scores divided by their sum": (e * adj)
             / np.where(adj.any(1), (e * adj).sum(1), 1)[:, None],
-            "when a node without neighbours gets 0 / 0: its row is NaN, but should be zeros": p
-            / p.sum(axis=1, keepdims=True),
             "when a node without neighbours receives equally from all nodes: weights outside the "
             "edges must be exactly 0": np.where(adj.any(axis=1, keepdims=True), right, 1 / len(e)),
         }
@@ -181,7 +195,7 @@ def attention(student, case):
             mistakes[f"without keepdims in the maximum: it is subtracted from the columns{way}"] = (
                 wrong
             )
-    judge(student.attention(e, adj, hint=ROWS), right, mistakes, what="attention")
+    judge(came, right, mistakes, what="attention")
 
 
 @homework.part(2, "large scores")
@@ -189,16 +203,9 @@ def tall(student, case):
     e, adj = some_scores(case)
     for shift in (1000.0, -1000.0):
         came = array_of(student.attention(np.where(adj, e + shift, e), adj, hint=ROWS))
-        finite = np.isfinite(came.astype(float))
-        lonely = ~adj.any(axis=1)
+        finite_rows(came, adj)
         expect(
-            came.shape != e.shape or finite.all() or not finite[~lonely].all(),
-            "attention: only the row of a node without neighbours is NaN (0 / 0, or -inf - -inf); "
-            "it should be zeros",
-            "NaN in the row of a node without neighbours",
-        )
-        expect(
-            finite,
+            np.isfinite(came.astype(float)),
             "attention: scores of 1000 overflow. Subtract the largest score of each row before "
             "you apply exp",
             "scores of 1000 overflow",
@@ -225,13 +232,15 @@ def attention_in_float32(its, e, adj):
 @homework.part(2, "a node without neighbours in float32")
 def lonely(student, case):
     e, adj = some_scores(case)
+    finite_rows(student.attention(e, adj, hint=ROWS), adj)
     came = student.ask(attention_in_float32, e, adj, hint=ROWS)
     expect(came is not None, "attention returned None. Is the `return` missing?", NO_RETURN)
     came = array_of(came)
     expect(
         np.isfinite(came.astype(float)),
-        "attention: with scores in float32 the row of a node without neighbours is NaN. Numbers "
-        "such as 1e-300 are 0 in float32, so the result is 0 / 0. Divide by 1 where the sum is 0",
+        "attention: with scores in float32, the row of a node without neighbours is NaN. Perhaps "
+        "it is 0 / 0, because numbers such as 1e-300 are 0 in float32. Divide by 1 where the sum "
+        "is 0",
         "NaN in float32",
     )
     what = "attention, with scores in float32"

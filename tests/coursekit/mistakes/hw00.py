@@ -63,6 +63,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (BELL_X, "y * -2 * x / width**2", "is not used"),
     (BELL_WIDTH, "g * y * -2 * x / width**2", "from the rule of x"),
     (BELL_X, BELL_WIDTH, "Are the two rules swapped"),
+    (BELL_X, BELL_WIDTH, "it is checked only when the rule of x is right"),
     (STEP, "p -= step * p.grad", "Perhaps this helps: A parameter may have no gradient"),
 ]
 

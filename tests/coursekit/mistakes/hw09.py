@@ -48,7 +48,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "only the row of a node without neighbours is NaN",
     ),
     (EXP, "p = adj * np.where(adj, e, 0)", "the exp is missing"),
-    (DIVIDED, "return p / np.sum(p, axis=1, keepdims=True)", "its row is NaN"),
+    (DIVIDED, "return p / np.sum(p, axis=1, keepdims=True)", "weights are 0 / 0"),
     (TOTAL, TOTAL.replace("axis=1", "axis=0"), "by the sum of a column"),
     (DIVIDED, "return p / np.sum(p)", "by the sum of all"),
     (HAT, "alpha = attention(e, adj)", "do not receive from themselves"),

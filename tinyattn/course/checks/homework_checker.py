@@ -3,14 +3,19 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from tinyattn.course.checks.code import HandedOut
 from tinyattn.course.checks.errors import GUESS
 from tinyattn.course.checks.judging import attempt
 from tinyattn.course.project import CourseError, find, find_root
+
+STOPS = re.compile(r"it stops with (\w+):.*\nin the line: (.*)")
+WIDTH = 88  # characters; JupyterLab would break longer lines in the middle of a word
 
 
 class HomeworkChecker:
@@ -29,7 +34,7 @@ class HomeworkChecker:
 
     def check(self, task):
         """Check one task and print the result. It never raises an error."""
-        print(self.report(task))
+        print(wrapped(self.report(task)))
 
     def report(self, task):
         """Check one task and return a text that says which parts are right and which are not."""
@@ -116,17 +121,30 @@ def report(task, outcomes, reason=None):
     if all(outcome.unfinished for outcome in outcomes):
         return f"Task {task} is not done: {outcomes[0].text.removeprefix(f'task {task}: ')}"
     lines = [f"Task {task}: {sum(o.right for o in outcomes)} of {len(outcomes)} parts are right."]
-    told = {}  # {error that several parts run into: the first of these parts}
+    told = {}  # {error that several parts run into, or its line: the first of these parts}
     for outcome in outcomes:
         text = f": {outcome.text.removeprefix(f'{outcome.title}: ')}" if outcome.text else ""
-        error = outcome.text.partition(f"\n{GUESS}")[0]
+        error, line = outcome.text.partition(f"\n{GUESS}")[0], STOPS.match(outcome.text)
         if error and told.setdefault(error, outcome.title) != outcome.title:
             text = f": the same as in '{told[error]}'"
+        elif line and told.setdefault(line.groups(), outcome.title) != outcome.title:
+            text = f": it stops with {line[1]} in the same line as '{told[line.groups()]}'"
         text = text.replace("\n", "\n     ")
         lines.append(f"  {'✓' if outcome.right else '✗'}  {outcome.title}{text}")
     if reason:
         lines.append(f"  but {reason}: 0 points.")
     return "\n".join(lines)
+
+
+def wrapped(text):
+    """Return a report with long lines broken between words, for the page of a notebook."""
+    lines = text.split("\n")
+    return "\n".join(
+        textwrap.fill(
+            line, WIDTH, subsequent_indent=5 * " ", break_long_words=False, break_on_hyphens=False
+        )
+        for line in lines
+    )
 
 
 def table(outcomes, as_handed_in=None):

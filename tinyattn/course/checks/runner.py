@@ -23,6 +23,8 @@ DTYPES = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 
     "complex128",
 }
 LONGEST_TEXT = 2000
+# the file that a cell's code has: <cell hw00-003> here, /tmp/ipykernel_123/456.py in Jupyter
+CELL = re.compile(r"^<cell |^<ipython-input|\bipykernel_\d+")
 DEEPEST = 20
 
 
@@ -157,7 +159,7 @@ def _lines(error):
     for e in reversed(errors):
         for frame in reversed(traceback.extract_tb(e.__traceback__)):
             # the names of cells in the sandbox, in JupyterLab and in a browser
-            if frame.line and re.search("cell|ipykernel|ipython-input", frame.filename):
+            if frame.line and CELL.search(frame.filename):
                 yield frame.line
 
 
