@@ -106,7 +106,7 @@ STAGES = (  # x, lines of the name
     (1046, ("signal or", "background?")),
 )
 NETWORKS = (  # from and to which stage, what the network does, where the course has it, key press
-    (3, 4, "final classifier", "the next slide", 1),
+    (3, 4, "final classifier", "inputs: a few computed numbers", 1),
     (2, 3, "better variables: which jet is this?", "lectures 08 and 10", 2),
     (1, 2, "reconstruction", "lectures 11 and 12", 3),
     (0, 4, "direct analysis of raw signals", "lecture 08: the brightness of stars over time", 4),
