@@ -156,7 +156,8 @@ def written(file, name, code=RULE):
 
 
 @pytest.mark.parametrize(
-    "file", ["/tmp/ipykernel_12/345.py", "<ipython-input-3-a1b2>", "<cell hw00-003>"]
+    "file",
+    ["/tmp/ipykernel_12/345.py", "<ipython-input-3-a1b2>", "<cell hw00-003>", "<own cell 3>"],
 )
 def test_the_line_that_writes_into_an_input_is_shown_and_nothing_is_guessed(file):
     said = written(file, "cube")

@@ -23,8 +23,8 @@ DTYPES = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 
     "complex128",
 }
 LONGEST_TEXT = 2000
-# the file that a cell's code has: <cell hw00-003> here, /tmp/ipykernel_123/456.py in Jupyter
-CELL = re.compile(r"^<cell |^<ipython-input|\bipykernel_\d+")
+# the file that a cell has here, in grading (<own cell 3>) and in Jupyter (/tmp/ipykernel_12/345.py)
+CELL = re.compile(r"^<(\w+ )?cell |^<ipython-input|\bipykernel_\d+")
 DEEPEST = 20
 
 
