@@ -27,14 +27,9 @@ UPDATE_RECORDED = (
     "p += ... or p -= ... would make a new tensor and leave p, which needs a gradient, unchanged. "
     "Update parameters inside no_grad(); anywhere else, write y = p + ..."
 )
-INTO_ARRAY = (
-    "{name}: a Tensor cannot change a plain array in place (array += tensor, or out=array), "
-    "because its gradient would be lost. Build a new Tensor (y + tensor, or np.stack of a list), "
-    "or write tensor.numpy() if you do not need the gradient"
-)
 # what to write instead of an option of NumPy's functions
 INSTEAD = {
-    "out": "The result is a new Tensor: y = {name}(...)",
+    "out": "Write y = {name}(...), a new Tensor (array += x would lose the gradient of x)",
     "where": "Replace the other elements first, with np.where(mask, x, value)",
     "dtype": "Convert before or after, with x.astype(dtype)",
     "order": "The elements of a Tensor are in reading order; x.T has the axes in reverse order",
@@ -164,9 +159,6 @@ def no_ufunc_option(ufunc, method, options):
         other = OF_FUNCTIONS.get(name, "it with functions that have a rule, or pass x.numpy()")
         return TypeError(f"np.{name} has no derivative rule for Tensors. Write {other}")
     option = next(iter(options))
-    out = options.get("out")
-    if isinstance(out, tuple) and len(out) == 1 and type(out[0]) is np.ndarray:
-        return TypeError(INTO_ARRAY.format(name=f"np.{ufunc.__name__}"))
     advice = INSTEAD.get(option, "Leave it out").format(name=f"np.{ufunc.__name__}")
     return TypeError(f"np.{ufunc.__name__} on Tensors takes no {option}=. {advice}")
 
