@@ -19,6 +19,8 @@ def test_what_cannot_be_checked():
         gradcheck(lambda x: x, np.arange(3))
     with pytest.raises(ValueError, match="no floating-point result"):
         gradcheck(lambda x: x > 0, X)
+    with pytest.raises(ValueError, match="1 <= order, got order=0"):
+        gradcheck(np.sin, X, order=0)
     with pytest.raises(ValueError, match="a different result each time"):
         gradcheck(lambda x: x * rng.normal(), X)
     with pytest.raises(ValueError, match="is float32, too coarse"):
