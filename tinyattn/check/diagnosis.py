@@ -72,7 +72,7 @@ def causes_of(case, A, N):
 
 
 def _same(A, B):
-    """Return whether two arrays agree within the error of differences, without both being zero."""
+    """Return whether A and B agree within the error of differences and are not both zero."""
     size = max(np.abs(A).max(initial=0), np.abs(B).max(initial=0))
     return size > 0 and np.abs(A - B).max(initial=0) <= 1e-4 * size
 

@@ -107,6 +107,7 @@ def _is_selected_log_probability(t, offsets=OFFSETS):
 
 
 def made_by(t, names):
+    """Return whether t is the result of an operation with one of these names."""
     return t is not None and t._operation is not None and t._operation.name in names
 
 

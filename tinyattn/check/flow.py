@@ -17,7 +17,7 @@ _numpy = Tensor.numpy
 
 
 def _noted_numpy(x):
-    """`Tensor.numpy` inside of a block."""
+    """Return x as an array like `Tensor.numpy`, after the open checks have noted the call."""
     for checks in _noting:
         checks.note(x)
     return _numpy(x)
@@ -99,7 +99,7 @@ class FlowChecks:
                 "losses left out",
                 f"{len(left) + 1} losses were computed in line {own[1][1]}, but only one of them "
                 f"is differentiated, so the other batches change nothing. Is backward() indented "
-                f"too little? It belongs into the loop over the batches",
+                f"too little? It belongs in the loop over the batches",
             )
         for age in earlier:
             self.losses.pop(age, None)

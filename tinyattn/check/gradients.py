@@ -66,7 +66,7 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
 
     Raises:
         ValueError: there is nothing to check, f is not deterministic, f makes float32 of its
-            float64 inputs, eps is not between 0 and 1, order is below 1, or atol or rtol is negative
+            float64 inputs, eps is not between 0 and 1, order < 1, or atol or rtol is negative
     """
     check_range("gradcheck", above=0, below=1, eps=eps, optional=("eps",))
     check_range("gradcheck", 0, atol=atol, rtol=rtol, optional=("atol",))

@@ -30,6 +30,7 @@ def causal(f, x, axis=None, rng=0):
         a `Report`
 
     Raises:
+        TypeError: f returns several results, or None
         ValueError: f is not deterministic, there are fewer than 2 positions, or the result has
             another number of positions
     """
@@ -70,6 +71,7 @@ def isolated(f, x, batch=None, rng=0):
         a `Report`
 
     Raises:
+        TypeError: f returns several results, or None
         ValueError: f is not deterministic, there are fewer than 2 members, or the result has
             another number of members
     """

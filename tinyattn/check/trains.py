@@ -40,8 +40,10 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
         a `Report`
 
     Raises:
-        TypeError: the loss is not a Tensor with a single number
-        ValueError: no parameter requires a gradient, or the target does not fit the result
+        TypeError: the loss is not a Tensor with a single number, or, without `loss`, the module
+            does not return a Tensor
+        ValueError: no parameter requires a gradient, or, without `loss`, the batch has no target or
+            one that does not fit the result
     """
     batch = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
     loss = _usual_loss if loss is None else loss

@@ -112,7 +112,7 @@ def packed(arrays):
 
 
 def unpacked(stored):
-    """Return the arrays that were given to `packed`."""
+    """Return the arrays that were given to `packed`, from its result `stored`."""
     stored = dict(stored)
     layout = json.loads(bytes(stored.pop("layout")))
     numbers, found, start = bytes_together(stored.pop("halves"), SHIPPED), {}, 0

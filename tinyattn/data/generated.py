@@ -47,7 +47,7 @@ def spirals(n=400, classes=3, noise=0.15, rng=None):
         (x, y), the points [n, 2] float32 and their classes 0 to classes - 1 [n] int64
 
     Raises:
-        ValueError: n is below `classes`, or noise is negative
+        ValueError: classes is below 1, n is below `classes`, or noise is negative
     """
     check_range("spirals", 1, whole=True, classes=classes)
     _check_sample("spirals", n, noise, at_least=classes)

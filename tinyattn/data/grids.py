@@ -96,7 +96,7 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
         `Grids`
 
     Raises:
-        ValueError: objects is empty, or contains a number below 1 or above 9
+        ValueError: n is negative, or objects is empty or contains a number below 1 or above 9
     """
     rng = generator(rng)
     check_range("grids", 0, whole=True, n=n)

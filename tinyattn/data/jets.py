@@ -18,7 +18,7 @@ class Jets(NamedTuple):
         particles   pT in GeV, and Δη and Δφ relative to the axis of the jet [B, P, 3] float32
         charge      electric charge, -1, 0 or 1 [B, P] int64
         mask        True where there is a particle [B, P] bool
-        label       0 for QCD, 1 for top [B] int64
+        label       0 for QCD (a light quark or a gluon), 1 for a top quark [B] int64
         jet         pT in GeV, η and mass in GeV of the jet, from all its particles [B, 3] float32
     """
 
@@ -42,6 +42,9 @@ def jets(part="train"):
 
     Returns:
         `Jets`
+
+    Raises:
+        ValueError: part has another value
     """
     return _loaded("jets", FILE, part, test=1000)
 
@@ -57,6 +60,9 @@ def hard_jets(part="train"):
 
     Returns:
         `Jets`
+
+    Raises:
+        ValueError: part has another value
     """
     return _loaded("hard_jets", HARD_FILE, part, test=HARD_TEST)
 
