@@ -41,13 +41,18 @@ def index(root):
     return to_json(assemble("index", [new_cell(part) for part in parts]))
 
 
+WHERE = (  # in the workbook, `coursekit/student/workbook.py` replaces this sentence
+    "Open the copy that you may write in with `tinyattn class 04`; the notebooks here stay as they "
+    "are."
+)
+
+
 def _opening():
     return (
         "# The course on one page\n\n"
         "Lectures in their order, each built on those before it; then its drawings, every slide "
         "that it mirrors, and every claim that was tried, with links to the place where it runs.\n"
-        "\nOpen the copy that you may write in with `tinyattn class 04`; the notebooks here stay "
-        "as they are."
+        f"\n{WHERE}"
     )
 
 

@@ -12,10 +12,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from coursekit.build.index import WHERE
 from coursekit.build.public_api import new_names
 from coursekit.build.text import METADATA, read_notebook
 from coursekit.build.views import from_text, student_copy, with_install
 from tinyattn.course.project import CourseError, homework, install, lectures, write_text
+
+OWN = "The notebooks beside this page are your own copies, so change what you like in them."
 
 
 def prepare(document, *, fresh=False):
@@ -47,7 +50,7 @@ def companions(root):
     if index.is_file():  # its pictures are in a folder that JupyterLab does not see
         text = index.read_text("utf-8")
         text = re.sub(r"<img src=[^>]*></a><br>([^<]*)</td>", r"\1</a></td>", text)
-        made["index.ipynb"] = text
+        made["index.ipynb"] = text.replace(WHERE, OWN)
     for name, page in (
         ("glossary.ipynb", "GLOSSARY.md"),
         ("from_pytorch.ipynb", "from_pytorch.md"),

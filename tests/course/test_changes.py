@@ -37,6 +37,8 @@ def test_a_change_refutes_a_claim(kernel):
     assert "Your change refutes C001: `rate = 0.1` became `rate = 10`." in claim.note
     assert "Without it, the verdict is 'holds': total 2" in claim.note
     assert "Your change refutes C001" in claim._repr_html_().partition("<details>")[0]
+    proof = course.claim("C001", False, "The code agrees: up to 7.", proved=True, root=root)
+    assert proof.evidence == "With your change: up to 7."
     changed = course.claim("C001", holds="partly", root=root)
     assert "Your change changes C001" in changed.note
 

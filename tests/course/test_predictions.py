@@ -13,6 +13,7 @@ def test_a_prediction_comes_back_beside_the_result(tmp_path):
     assert "three" in repr(shown) and "total 2" in repr(shown)
     assert "The result of the unchanged cells (C001, " in repr(shown)  # as in the ledger
     assert "three" in shown._repr_html_()
+    assert repr(predictions.compare("C001", root=root)) == repr(shown)  # the cell is run again
     assert "run a cell course.predict" in repr(predictions.compare())  # it was taken up, once
     assert "Any guess" in repr(predictions.predict(""))
     assert "<b>" not in predictions.predict("<b>")._repr_html_().replace("<b>Noted.</b>", "")

@@ -268,6 +268,8 @@ def test_index_glossary_and_names_of_pytorch_are_beside_the_copies():
         links = set(re.findall(r"(?:\]\(|href=\")(\w+\.ipynb)", words))
         assert links <= there | set(pages), name
         assert links or name == "from_pytorch.ipynb"
+    assert "your own copies" in pages["index.ipynb"]
+    assert "stay as they are" not in pages["index.ipynb"]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows knows no root")

@@ -40,6 +40,10 @@ CORNERS = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
             lambda: widgets.over_smoothing(FEATURES, SQUARE, CORNERS[:2]),
             "each of the 4 nodes, got 2",
         ),
+        (
+            lambda: widgets.over_smoothing(FEATURES, SQUARE, 3 * np.array(CORNERS)),
+            r"between -1 and 1, got up to 3. Write places / np.abs\(places\).max",
+        ),
         (lambda: widgets.gravnet([-1.0]), "expected distances >= 0"),
         (lambda: widgets.condensation(charges=[1.0]), "each of the 2 centres, got 1"),
         (lambda: widgets.thresholds(BETA, X[:3]), "the same number of points"),

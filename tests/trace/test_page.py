@@ -483,6 +483,25 @@ def test_in_a_narrow_notebook_every_sum_is_seen_whole(tmp_path):
     assert cut == [] and hidden == [] and beside == [] and folded > 10
 
 
+@pytest.mark.parametrize(
+    ("scheme", "height", "dark"), [("dark", 720, True), ("light", 720, False), ("dark", 500, False)]
+)
+def test_the_page_follows_the_theme_of_the_page_around(scheme, height, dark, tmp_path):
+    """In a deck, the frame is lower and the page around it is white."""
+    tell = "parent.postMessage(getComputedStyle(document.documentElement).filter, '*')"
+    text = examples.perceptron().save(tmp_path / "trace.html").read_text(encoding="utf-8")
+    inner = html.escape(text.replace("</body>", f"<script>{tell}</script></body>"), quote=True)
+    page = tmp_path / "page.html"
+    page.write_text(
+        f'<!doctype html><meta charset="utf-8"><body style="color-scheme: {scheme}">'
+        "<script>onmessage = (e) => { document.body.dataset.filter = e.data; };</script>"
+        f'<iframe srcdoc="{inner}" sandbox="allow-scripts" style="width:800px;height:{height}px">',
+        encoding="utf-8",
+    )
+    shown = browser.show(page, "1280,900", until="document.body.dataset.filter")
+    assert ("invert" in re.search(r'data-filter="([^"]*)"', shown)[1]) is dark
+
+
 AROUND = """<!doctype html><meta charset="utf-8"><body style="margin:0;height:4000px">
 <div style="height:500px"></div>%s
 <script>

@@ -54,6 +54,7 @@ HEADER = """\
 
 
 SHORT = "this short run:"
+AGREES = "The code agrees: "  # the beginning of the evidence for a proof
 
 
 class ClaimError(CourseError):
@@ -212,6 +213,7 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
         changed = changes(root, entry["lecture"]) if entry["verdict"] != verdict else []
         if changed and entry["verdict"] != NOT_RUN:
             note = _of_a_change(number, entry, verdict, changed)
+            evidence = evidence.replace(AGREES, "With your change: ", 1)
             return Claim(number, verdict, evidence, control, entry["claim"], note)
         _compare(number, entry, verdict, evidence)
     elif verdict != entry["verdict"]:

@@ -21,6 +21,7 @@ from tinyattn.course.project import LEDGER, CourseError, find_root
 LETTER = re.compile(r"\(?(?:([A-Z])\b|([a-z])(?=[).,:;]|$))")
 _open = []  # the prediction that has no answer yet
 _answered = {}  # seal of a question: what was predicted
+_compared = {}  # numbers of claims: what was predicted
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,9 @@ def compare(*numbers, root=None):
         CourseError: a claim is not in the ledger, or there is no ledger
     """
     words = _taken_up()
+    words = words or _compared.get(numbers, words)  # the second one counts if this cell runs again
+    if numbers and words:
+        _compared[numbers] = words
     said = ("You expected:", f"“{words}”") if words else (_missing(words), "")
     return Note((said, *(_measured(number, root) for number in numbers), _question(words, numbers)))
 

@@ -66,6 +66,11 @@ def over_smoothing(features, edges, places, labels=None):
             f"widgets.over_smoothing: places must have one row for each of the {count} nodes, got "
             f"{len(places)}"
         )
+    if np.abs(places).max() > 1:
+        raise ValueError(
+            "widgets.over_smoothing: places must be between -1 and 1, got up to "
+            f"{np.abs(places).max():.3g}. Write places / np.abs(places).max()"
+        )
     edges = numbers("over_smoothing", "edges", edges, 2).astype(int)
     signs = names_of("over_smoothing", "labels", labels, count)
     return Widget(
