@@ -50,9 +50,9 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
     return Widget(
         "attention",
         f"Attention {'of ' + what if what else 'weights'}".strip(),
-        "Point at a word on the left. A weight says how much of a value was taken, not why, and "
-        "not what the result would be without it: values, other heads and residual paths count as "
-        "well.",
+        "Point at a word on the left. A weight tells how much of a value the word receives, but "
+        "not how the result would change without it, because the values themselves, other heads "
+        "and residual paths matter as well.",
         {
             "weights": np.round(weights, 4),
             "queries": queries,
@@ -97,8 +97,8 @@ def sampling(logits, tokens, texts, taken=None):
     return Widget(
         "sampling",
         "Drawing the next token",
-        "The temperature comes first, then top-k, then top-p; what is left is scaled to sum to 1. "
-        "Grey tokens can no longer be drawn.",
+        "The temperature is applied first, then top-k, then top-p. The remaining probabilities "
+        "are scaled to sum to 1. Grey tokens can no longer be drawn.",
         {
             "logits": logits,
             "tokens": tokens,
@@ -142,8 +142,9 @@ def spectral_radius(W, g=None, steps=40):
     return Widget(
         "spectral_radius",
         "The gradient through time",
-        "Without a nonlinearity each step back multiplies with the transpose of W. Below a "
-        "spectral radius of 1 the gradient dies, above it explodes; tanh makes it smaller still.",
+        "Without a nonlinearity, each step back multiplies the gradient by the transpose of W. "
+        "Below a spectral radius of 1 the gradient vanishes, and above 1 it explodes. A tanh "
+        "would make it smaller still.",
         {"sizes": sizes},
         still.curves(
             "length of the gradient, spectral radius 0.9",
@@ -180,7 +181,7 @@ def positions(d=32, length=64, base=10_000.0):
         "positions",
         "Positions as clocks",
         "Each pair of features is a hand of a clock that turns more slowly than the one before. "
-        "The product of two encodings depends on how far they are apart, not on where.",
+        "The product of two encodings depends on their distance, not on where they are.",
         {"d": d, "length": length, "base": float(base)},
         still.curves("first pair of features", p, [np.sin(p), np.cos(p)], "position"),
     )

@@ -3,6 +3,7 @@
 const LEFT = { x: 70, y: 40, width: 370, height: 240 }, RIGHT = { x: 560, y: 40, width: 370, height: 240 };
 
 const WIDGET = {
+  split: 492,
   hint: "Press or drag in a picture to choose p.",
   controls: [
     { name: "pair", label: "pair of features", min: 0, max: DATA.d / 2 - 1, step: 1, start: 0, show: (i) => String(i) },
@@ -25,7 +26,7 @@ const WIDGET = {
     const right = pen.curves(RIGHT, places, [{ values: products, color: SLATE }], { low: -DATA.d / 8, high: DATA.d / 2, xlabel: "other position", ylabel: "product with the encoding of p" });
     pen.line([[right.X(position), 40], [right.X(position), 280]], { dash: "5 5", color: HAIRLINE });
   },
-  said: ({ wavelength }, { pair, position }) => `pair ${pair} turns once in ${text(wavelength)} positions; the product is the same for equal shifts from p = ${position}`,
+  said: ({ wavelength }, { pair, position }) => `pair ${pair} turns once in ${text(wavelength)} positions; equal shifts to the left and right of p = ${position} give the same product`,
   point(x) {
     const box = x < 500 ? LEFT : RIGHT, share = Math.max(0, Math.min(1, (x - box.x) / box.width));
     state.position = Math.round(share * (DATA.length - 1));
