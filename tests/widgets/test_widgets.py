@@ -219,6 +219,50 @@ def test_a_point_is_dragged_and_stays_in_the_picture(tmp_path):
     assert np.allclose(answer["last"]["x"], [3.6, 1])
 
 
+PHONE = """
+<script>
+const svg = document.querySelector("svg"), at = split() ?? Infinity;
+const words = [...svg.querySelectorAll("text")];
+const upper = at < Infinity ? svg.querySelector("g") : svg;
+const size = (t) => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a;
+const cut = [...upper.querySelectorAll("text")].filter((t) => {
+  const b = t.getBBox(), right = at < Infinity ? WIDE : room();
+  return b.x < -2 || b.x + b.width > right + 2 || (b.x < at - 2 && b.x + b.width > at + 2);
+}).map((t) => t.textContent);
+document.body.dataset.phone = JSON.stringify({ cut, small: words.filter((t) => size(t) < 10).length,
+  over: document.documentElement.scrollWidth - innerWidth,
+  controls: [...document.querySelectorAll("form *")].filter(
+    (e) => e.getBoundingClientRect().right > $("form").getBoundingClientRect().right).length });
+</script></body>"""
+
+
+@browser.needed
+@pytest.mark.parametrize("name", [n for n in ALL if n != "own_words"])
+def test_on_a_phone_all_words_are_readable_and_nothing_is_cut(name, tmp_path):
+    path = tmp_path / "widget.html"
+    path.write_text(ALL[name]().html().replace("</body>", PHONE), encoding="utf-8")
+    shown = browser.show(path, size="390,900")
+    found = json.loads(html.unescape(re.search(r'data-phone="([^"]*)"', shown)[1]))
+    assert found["cut"] == [] and found["small"] == 0
+    assert found["over"] <= 0 and found["controls"] == 0
+
+
+@browser.needed
+def test_on_a_phone_the_lower_half_of_a_picture_is_pointed_at(tmp_path):
+    page = widgets.positions(d=8, length=20).html()
+    script = """<script>
+    const svg = document.querySelector("svg");
+    svg.setPointerCapture = () => {};  // there is no real pointer here
+    const at = new DOMPoint(930 - split(), HIGH + 100).matrixTransform(svg.getScreenCTM());
+    svg.dispatchEvent(
+      new PointerEvent("pointerdown", { clientX: at.x, clientY: at.y, bubbles: true }));
+    document.body.dataset.seen = state.position;
+    </script></body>"""
+    path = tmp_path / "widget.html"
+    path.write_text(page.replace("</body>", script), encoding="utf-8")
+    assert 'data-seen="19"' in browser.show(path, size="390,900")
+
+
 @browser.needed
 def test_pointing_at_the_letters_of_a_word_chooses_it(tmp_path):
     long = ["a rather long word", "and another one"]

@@ -77,7 +77,7 @@ def over_smoothing(features, edges, places, labels=None):
         "layers_on_graph",
         "Many layers make all nodes alike",
         "Each layer mixes a node with its neighbours. The colour is one feature, blue above 0 and "
-        "orange below.",
+        "orange below. The character in a node is its label.",
         {"features": features, "edges": edges, "places": places, "signs": signs},
         still.points("before the first layer", places, features[0], edges.tolist()),
     )
@@ -103,8 +103,8 @@ def gravnet(distances, sharpness=10.0):
     return Widget(
         "gravnet",
         "GravNet: how far a neighbour still counts",
-        "The message of a neighbour is multiplied by exp(−c d²). If a network spreads its points, "
-        "this has the same effect as a larger c.",
+        "The message of a neighbour is multiplied by exp(−c d²). If the network spreads its "
+        "points, this has the same effect as a larger c.",
         {"distances": distances, "start": {"c": float(np.log10(sharpness))}},
         still.curves(f"weight exp(−{sharpness:g} d²)", d, [np.exp(-sharpness * d * d)], "distance"),
     )
@@ -137,9 +137,9 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
     x = numbers("condensation", "x", x, 1)
     return Widget(
         "condensation",
-        "What a point feels in object condensation",
-        "The point's own condensation point attracts it, more strongly at larger distances. Every "
-        "other condensation point repels it within distance 1 (dashed circle).",
+        "The force on a point in object condensation",
+        "The condensation point of its own object attracts the point, more strongly from farther "
+        "away. The others repel it, but only within the distance 1 (the dashed circle).",
         {
             "centres": centres,
             "charges": charges,
@@ -173,8 +173,9 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
     return Widget(
         "thresholds",
         "From points to objects: two thresholds",
-        "The point with the highest β above the threshold claims all free points within t_d, then "
-        "the next one. Outlines mark these points.",
+        "The point with the highest β above the threshold becomes a condensation point and "
+        "collects all free points within t_d (the dashed circle). Then the next free point "
+        "follows. Condensation points have a thick edge.",
         {
             "beta": beta,
             "x": x,

@@ -50,9 +50,9 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
     return Widget(
         "attention",
         f"Attention {'of ' + what if what else 'weights'}".strip(),
-        "Point at a word on the left. A weight says how much of a value was taken, not why, and "
-        "not what the result would be without it: values, other heads and residual paths count as "
-        "well.",
+        "Point at a word on the left. A weight tells how much of a value the word receives, but "
+        "not how the result would change without it, because the values themselves, other heads "
+        "and residual paths matter as well.",
         {
             "weights": np.round(weights, 4),
             "queries": queries,
@@ -97,8 +97,8 @@ def sampling(logits, tokens, texts, taken=None):
     return Widget(
         "sampling",
         "Drawing the next token",
-        "The temperature comes first, then top-k, then top-p; what is left is scaled to sum to 1. "
-        "Grey tokens can no longer be drawn.",
+        "The temperature is applied first, then top-k, then top-p. The remaining probabilities "
+        "are scaled to sum to 1. Grey tokens can no longer be drawn.",
         {
             "logits": logits,
             "tokens": tokens,

@@ -48,8 +48,9 @@ def own_words(model, tokenizer, text, *, what="a small GPT"):
     return Widget(
         "own_words",
         f"Your own words in {what}",
-        "A weight says how much of a value was taken; the gradient says what a change would do to "
-        "the loss. The number below a token is the length of the gradient at its embedding.",
+        "A weight tells how much of a value a token receives, and a gradient tells how a change "
+        "would affect the loss. The number below a token is the length of the gradient at its "
+        "embedding.",
         {
             "text": text,
             "tokens": names,

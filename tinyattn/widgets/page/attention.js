@@ -1,7 +1,8 @@
 // Attention weights of a real model: which words a word takes from, by layer and head.
 
 const WIDGET = {
-  hint: "Go to the picture with Tab, and ↑ ↓ choose the word.",
+  split: 566,
+  hint: "With the keyboard, go to the picture with Tab and choose the word with ↑ and ↓.",
   state: { over: null },
   controls: [
     { name: "layer", label: "layer", choices: DATA.weights.map((_, l) => String(l + 1)), start: 0 },
@@ -35,7 +36,7 @@ const WIDGET = {
   },
   said({ weights, word }, { layer, head }) {
     const best = weights.indexOf(Math.max(...weights));
-    return `layer ${layer + 1}, ${head < DATA.weights[0].length ? `head ${head + 1}` : "mean of all heads"}: “${DATA.queries[word]}” takes most from “${DATA.keys[best]}”, ${text(weights[best])}`;
+    return `layer ${layer + 1}, ${head < DATA.weights[0].length ? `head ${head + 1}` : "mean of all heads"}: “${DATA.queries[word]}” attends most to “${DATA.keys[best]}” (${text(weights[best])})`;
   },
   over(mark) { const to = Number(mark.i ?? mark.r), changed = to !== state.over; state.over = to; return changed; },
   key(key) {

@@ -4,7 +4,9 @@
 // A widget is WIDGET = {controls, values(state), draw(pen, values, state), said(values, state)} and
 // perhaps point(x, y): what a press or a drag there does to the state, over(mark): the same for what
 // is pointed at, key(key): the same for a key while the picture has the focus. hint: what to do
-// with the picture; inside(x, y): whether a drag may begin there.
+// with the picture; inside(x, y): whether a drag may begin there; split: the x at which a narrow page
+// divides the picture, to show the right part below the left one. A control's off(state) tells
+// whether it has no effect now.
 
 const DATA = JSON.parse(document.querySelector("#data").textContent);
 const $ = (selector) => document.querySelector(selector);
@@ -14,14 +16,37 @@ const OBJECTS = ["#0F7C80", "#8A6BBE", "#B5651D", "#3C6E47", "#A23B72", "#46525E
 
 const state = {};
 
+// A narrow page, such as a phone, shows a picture half as wide, so that its words are readable. A
+// widget with `split` draws the whole picture, and the others draw in the width `room()`.
+const WIDE = 960, HIGH = $("svg").viewBox.baseVal.height;
+const narrow = () => innerWidth < 640;
+const room = () => (narrow() ? WIDE / 2 : WIDE);
+const split = () => (narrow() && WIDGET.split) || null;
+
 function text(value) {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : value < 0 ? "−∞" : "nan";
   const size = Math.abs(value);
-  const s = size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(1) : size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(size < 1 ? 3 : 2);
-  return s.replaceAll("-", "−").replace("e+", "e");
+  if (size !== 0 && (size < 1e-3 || size >= 1e5)) {
+    const [factor, exponent] = value.toExponential(1).split("e");
+    return `${factor.replace("-", "−")}·${power(Number(exponent))}`;
+  }
+  const s = size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(size < 1 ? 3 : 2);
+  return s.replace("-", "−").replace(/\B(?=(\d{3})+$)/, ",");
 }
 
-const powerOfTen = (k) => "10" + String(k).replace(/./g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);
+const power = (exponent) => `10${[...String(exponent)].map((c) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c] ?? "⁻").join("")}`;
+
+// round numbers between low and high, and what to write at them
+function ticks(low, high) {
+  const part = (high - low) / 5 || 1, unit = 10 ** Math.floor(Math.log10(part));
+  const step = unit * [1, 2, 5, 10].find((n) => n * unit > 0.999 * part);
+  const first = Math.ceil(low / step - 1e-9), digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  return range(Math.floor(high / step + 1e-9) - first + 1).map((k) => {
+    const at = (first + k) * step;
+    return [at, at.toFixed(digits).replace("-", "−")];
+  });
+}
+
 
 const escaped = (s) => String(s).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const sum = (list) => list.reduce((a, b) => a + b, 0);
@@ -73,23 +98,18 @@ class Pen {
   }
 
   // curves {name, values, color}; log: powers of ten on the vertical axis
-  curves(box, xs, curves, { xlabel = "", ylabel = "", log = false, low, high, xlog = false } = {}) {
-    const put = (v) => (log ? Math.log10(Math.max(v, 1e-300)) : v), across = (v) => (xlog ? Math.log2(v) : v);
+  curves(box, xs, curves, { xlabel = "", ylabel = "", log = false, low, high } = {}) {
+    const put = (v) => (log ? Math.log10(Math.max(v, 1e-300)) : v);
     const all = curves.flatMap((c) => c.values).filter(Number.isFinite).map(put);
     const [y0, y1] = [low === undefined ? Math.min(...all) : put(low), high === undefined ? Math.max(...all) : put(high)];
-    const [x0, x1] = [across(xs[0]), across(xs.at(-1))];
-    const X = (x) => box.x + (box.width * (across(x) - x0)) / (x1 - x0 || 1);
+    const [x0, x1] = [xs[0], xs.at(-1)], X = (x) => box.x + (box.width * (x - x0)) / (x1 - x0 || 1);
     const Y = (y) => box.y + box.height - box.height * Math.max(0, Math.min(1, (put(y) - y0) / (y1 - y0 || 1)));
-    const places = log ? range(Math.floor(y1) - Math.ceil(y0) + 1).map((k) => Math.ceil(y0) + k).filter((k, _, a) => k % Math.ceil(a.length / 6) === 0).map((k) => 10 ** k) : range(5).map((k) => y0 + (k * (y1 - y0)) / 4);
-    for (const y of places) {
+    const places = log ? range(Math.floor(y1) - Math.ceil(y0) + 1).map((k) => Math.ceil(y0) + k).filter((k, _, a) => k % Math.ceil(a.length / 6) === 0).map((k) => [10 ** k, k ? power(k) : "1"]) : ticks(y0, y1);
+    for (const [y, words] of places) {
       this.line([[box.x, Y(y)], [box.x + box.width, Y(y)]], { color: "#E4E9EE", width: 1.2 });
-      this.text(box.x - 8, Y(y) + 6, log ? powerOfTen(Math.round(Math.log10(y))) : text(y), { anchor: "end", size: 16, color: QUIET });
+      this.text(box.x - 8, Y(y) + 6, words, { anchor: "end", size: 16, color: QUIET });
     }
-    const digits = xlog ? 1 : Math.max(0, 1 - Math.floor(Math.log10((x1 - x0) / 4 || 1)));
-    for (const k of range(5)) {
-      const at = x0 + (k * (x1 - x0)) / 4, x = xlog ? 2 ** at : at;
-      this.text(box.x + (box.width * k) / 4, box.y + box.height + 20, Number.isInteger(+x.toFixed(6)) ? x.toFixed(0) : x.toFixed(digits), { anchor: "middle", size: 16, color: QUIET });
-    }
+    for (const [x, words] of ticks(xs[0], xs.at(-1))) this.text(X(x), box.y + box.height + 20, words, { anchor: "middle", size: 16, color: QUIET });
     this.text(box.x + box.width / 2, box.y + box.height + 42, xlabel, { anchor: "middle", color: QUIET });
     this.text(box.x, box.y - 10, ylabel, { color: QUIET });
     for (const c of curves) this.line(xs.map((x, i) => [X(x), Y(c.values[i])]), c);
@@ -145,22 +165,35 @@ const widgets = () => ({ ...state, ...Object.fromEntries(WIDGET.controls.map((c)
 
 function draw() {
   for (const control of WIDGET.controls) {
+    if (control.off) document.getElementById(control.name).disabled = control.off(state);
     const out = document.getElementById(`out-${control.name}`);
     if (!out) continue;
     out.textContent = shownValue(control);
     document.getElementById(control.name).setAttribute("aria-valuetext", out.textContent);
   }
-  const pen = new Pen(), values = WIDGET.values(widgets());
+  const pen = new Pen(), values = WIDGET.values(widgets()), at = split();
+  $("svg").setAttribute("viewBox", at ? `0 0 ${Math.max(at, WIDE - at)} ${2 * HIGH}` : `0 0 ${room()} ${HIGH}`);
   WIDGET.draw(pen, values, widgets());
-  $("svg").innerHTML = pen.parts.join("");
+  $("svg").innerHTML = at ? halves(pen.parts.join(""), at) : pen.parts.join("");
   $("#said").textContent = WIDGET.said(values, widgets());
 }
+
+// the part of a picture to the left of `at`, and the other part below it
+function halves(picture, at) {
+  const part = (name, x, width) => `<clipPath id="${name}"><rect x="${x}" width="${width}" height="${HIGH}"/></clipPath><g clip-path="url(#${name})">${picture}</g>`;
+  return `${part("left", 0, at)}<g transform="translate(${-at} ${HIGH})">${part("right", at, WIDE - at)}</g>`;
+}
+
+let wasNarrow = narrow();
+addEventListener("resize", () => {
+  if (narrow() !== wasNarrow) { wasNarrow = narrow(); draw(); }
+});
 
 // ---- mouse and keys
 
 function place(event) {
   const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform($("svg").getScreenCTM().inverse());
-  return [x, y];
+  return split() && y > HIGH ? [x + split(), y - HIGH] : [x, y];
 }
 
 let dragged = false;

@@ -5,8 +5,8 @@ const WIDGET = {
   state: { over: null },
   controls: [
     { name: "kind", label: "neighbours", choices: ["the k nearest", "all within a radius"], start: 0 },
-    { name: "k", label: "k", min: 1, max: Math.min(24, DATA.points.length - 1), step: 1, start: 4, show: String },
-    { name: "radius", label: "radius", min: 0, max: DATA.reach, step: DATA.reach / 200, start: DATA.reach / 4 },
+    { name: "k", label: "k", min: 1, max: Math.min(24, DATA.points.length - 1), step: 1, start: 4, show: String, off: ({ kind }) => kind === 1 },
+    { name: "radius", label: "radius", min: 0, max: DATA.reach, step: DATA.reach / 200, start: DATA.reach / 4, off: ({ kind }) => kind === 0 },
   ],
   values({ kind, k, radius }) {
     const edges = DATA.points.flatMap((p, i) => {
@@ -18,8 +18,8 @@ const WIDGET = {
   },
   draw(pen, { edges }, { over, kind, radius }) {
     const xs = DATA.points.map((p) => p[0]), ys = DATA.points.map((p) => p[1]);
-    const scale = Math.min(860 / (Math.max(...xs) - Math.min(...xs)), 340 / (Math.max(...ys) - Math.min(...ys)));
-    const at = (p) => [480 + scale * (p[0] - (Math.max(...xs) + Math.min(...xs)) / 2), 185 - scale * (p[1] - (Math.max(...ys) + Math.min(...ys)) / 2)];
+    const scale = Math.min((room() - 60) / (Math.max(...xs) - Math.min(...xs)), 340 / (Math.max(...ys) - Math.min(...ys)));
+    const at = (p) => [room() / 2 + scale * (p[0] - (Math.max(...xs) + Math.min(...xs)) / 2), 185 - scale * (p[1] - (Math.max(...ys) + Math.min(...ys)) / 2)];
     if (kind && over !== null) { const [x, y] = at(DATA.points[over]); pen.put(`<circle cx="${x}" cy="${y}" r="${scale * radius}" fill="#DCEBF6" stroke="${BLUE}" pointer-events="none"/>`); }
     edges.forEach(([j, i]) => pen.line([at(DATA.points[j]), at(DATA.points[i])], { color: i === over ? INK : "#C9D0D6", width: i === over ? 3 : 1.2 }));
     const largest = Math.max(...DATA.sizes);
@@ -27,7 +27,7 @@ const WIDGET = {
   },
   said({ edges, into }, { over }) {
     const alone = into.filter((n) => n === 0).length;
-    return `${edges.length} edges; ${alone} of ${into.length} without a neighbour; at most ${Math.max(...into)}${over === null ? "" : `; this one has ${into[over]}`}`;
+    return `${edges.length} edges; ${alone} of ${into.length} points without a neighbour; at most ${Math.max(...into)} for each${over === null ? "" : `; this point has ${into[over]}`}`;
   },
   over(mark) { const changed = Number(mark.i) !== state.over; state.over = Number(mark.i); return changed; },
   key(key) {

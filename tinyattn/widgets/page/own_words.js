@@ -5,7 +5,6 @@
 
 const MODEL = modelOf(DATA), LABELS = DATA.tokens.map((t) => (t === DATA.end ? "▷" : t.replaceAll(" ", "␣").replaceAll("\n", "⏎")));
 const MOST = 12;  // next tokens that are listed
-const narrow = () => innerWidth < 640;
 const signed = (v) => `${v < 0 ? "−" : "+"} ${text(Math.abs(v))}`;
 const make = (tag, options = {}) => Object.assign(document.createElement(tag), options);
 

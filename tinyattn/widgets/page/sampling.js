@@ -13,6 +13,7 @@ function probabilities(logits, T, k, p) {
 }
 
 const WIDGET = {
+  split: 480,  // between two bars
   controls: [
     { name: "step", label: "position", min: 0, max: DATA.logits.length - 1, step: 1, start: 0, show: (i) => `${i + 1} of ${DATA.logits.length}` },
     { name: "T", label: "temperature", min: -1, max: 0.7, step: 0.02, start: 0, log: true },
@@ -24,11 +25,11 @@ const WIDGET = {
     return { order, weights, left: weights.filter((w) => w > 0).length };
   },
   draw(pen, { order, weights }, { step }) {
-    pen.text(40, 24, `${DATA.texts[step].slice(-70)}▁`, { weight: 600 });
+    pen.text(40, 24, `${DATA.texts[step].slice(narrow() ? -44 : -70)}▁`, { weight: 600 });
     const shown = order.slice(0, SHOWN), words = shown.map((i) => DATA.tokens[i].replaceAll(" ", "␣").replaceAll("\n", "⏎"));
     pen.bars({ x: 40, y: 70, width: 880, height: 220 }, words, shown.map((i) => weights[i]), { most: Math.max(0.5, ...weights), pale: shown.map((i) => weights[i] === 0) });
     const last = DATA.taken?.[step];
-    if (last !== undefined) pen.text(920, 24, `the text goes on with “${DATA.tokens[last].replaceAll(" ", "␣").replaceAll("\n", "⏎")}”: ${text(weights[last])}`, { anchor: "end", color: QUIET });
+    if (last !== undefined) pen.text(920, 24, `the text continues with “${DATA.tokens[last].replaceAll(" ", "␣").replaceAll("\n", "⏎")}”: ${text(weights[last])}`, { anchor: "end", color: QUIET });
   },
-  said: ({ weights, order, left }) => `${left} of ${DATA.tokens.length} tokens can be drawn; the likeliest has ${text(weights[order[0]])}`,
+  said: ({ weights, order, left }) => `${left} of ${DATA.tokens.length} tokens can be drawn; the most likely one has probability ${text(weights[order[0]])}`,
 };

@@ -1,6 +1,7 @@
 // q·k of random vectors grows with √d; divided by √d it does not, and softmax stays soft.
 
 const WIDGET = {
+  split: 485,
   controls: [
     { name: "d", label: "dimension d", min: 0, max: DATA.dimensions.length - 1, step: 1, start: DATA.dimensions.length - 1, show: (i) => String(DATA.dimensions[i]) },
     { name: "scaled", label: "scores", choices: ["q·k", "q·k / √d"], start: 0 },

@@ -22,8 +22,8 @@ const WIDGET = {
     const within = DATA.start.t_d, around = (axis) => DATA.x.flatMap((p) => [p[axis] - within, p[axis] + within]);
     const xs = around(0), ys = around(1);
     const [cx, cy] = [(Math.max(...xs) + Math.min(...xs)) / 2, (Math.max(...ys) + Math.min(...ys)) / 2];
-    const scale = Math.min(920 / (Math.max(...xs) - Math.min(...xs) || 1), 370 / (Math.max(...ys) - Math.min(...ys) || 1));
-    const at = (p) => [480 + scale * (p[0] - cx), 185 - scale * (p[1] - cy)];
+    const scale = Math.min((room() - 40) / (Math.max(...xs) - Math.min(...xs) || 1), 370 / (Math.max(...ys) - Math.min(...ys) || 1));
+    const at = (p) => [room() / 2 + scale * (p[0] - cx), 185 - scale * (p[1] - cy)];
     points.forEach((i, k) => { const [x, y] = at(DATA.x[i]); pen.put(`<circle cx="${x}" cy="${y}" r="${scale * d}" fill="none" stroke="${OBJECTS[k % OBJECTS.length]}" stroke-width="2" stroke-dasharray="7 5"/>`); });
     DATA.x.forEach((p, i) => { const [x, y] = at(p); pen.dot(x, y, { color: found[i] < 0 ? HAIRLINE : OBJECTS[found[i] % OBJECTS.length], radius: 4 + 9 * DATA.beta[i], ring: points.includes(i), i, said: `β = ${text(DATA.beta[i])}, true object ${DATA.truth?.[i] ?? "?"}` }); });
   },

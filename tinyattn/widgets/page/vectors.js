@@ -1,6 +1,7 @@
 // Length and angle of a key, its score with the query, and the weight against another key.
 
 const WIDGET = {
+  split: 480,
   hint: "Drag the key, or go to the picture with Tab and use the arrow keys.",
   state: { key: [60, 110] },  // in pixels from the origin, upwards positive
   controls: [],
