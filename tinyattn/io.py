@@ -491,7 +491,8 @@ def _state(path, metadata, name, rng):
                 raise ValueError("its position lies beyond the end of its buffer")
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise ValueError(
-            f"load_checkpoint: the generator state in {path} cannot be used ({_short(str(error))})"
+            f"load_checkpoint: the generator state in {path} cannot be used "
+            f"({_short(str(error))}). Use another checkpoint, or load only the weights from it"
         ) from None
     if state["bit_generator"] != kind:
         raise ValueError(

@@ -97,8 +97,9 @@ def read_source(document):
     with open(document.source, encoding="utf-8") as text:
         if text.readline().rstrip() != "---":
             raise CourseError(
-                f"{document.source.name} must begin with its header, a line of three hyphens. "
-                f"Otherwise, the header would be shown as text. Remove what is before it"
+                f"{document.source.name} must begin with its header, whose first line is three "
+                f"hyphens. Otherwise, the header would be shown as text. Remove what is before it, "
+                f"or add the header"
             )
     read = jupytext.read(document.source, fmt="md:myst")
     cells = []

@@ -167,7 +167,10 @@ def without_parentheses():
         (lambda x: ta.no_grad(np.exp), "@ta.no_grad()"),
         (lambda x: F.multinomial(F.softmax(x), 1), "F.multinomial(p, rng=0)"),
         (lambda x: ta.load("w.safetensors", x), "model.load_state_dict(ta.load(path))"),
-        (lambda x: torch.save(x, "w.pt"), "Write ta.save"),  # noqa: F821
+        (
+            lambda x: torch.save(x, "w.pt"),  # noqa: F821
+            "Write ta.save(path, model.state_dict()), with the path first",
+        ),
         (lambda x: torch.nn.Linear(3, 4), "Write nn instead of torch.nn"),  # noqa: F821
         (lambda x: torch.sigmoid(x), "use F.sigmoid"),  # noqa: F821
         (lambda x: torch.cat([x, x]), "np.concatenate([x, y])"),  # noqa: F821

@@ -502,6 +502,24 @@ def test_the_page_follows_the_theme_of_the_page_around(scheme, height, dark, tmp
     assert ("invert" in re.search(r'data-filter="([^"]*)"', shown)[1]) is dark
 
 
+def test_in_a_small_window_the_sums_are_seen_whole(tmp_path):
+    """At 800 pixels, JupyterLab's list of files leaves less than half of the width."""
+    cut = run(
+        examples.perceptron(),
+        """
+        const cut = [];
+        for (let n = 0; n < steps.length; n++) {
+          go(n, 0);
+          if ($("#sum").scrollWidth > $("#sum").clientWidth) cut.push(said());
+        }
+        return cut;
+        """,
+        tmp_path,
+        "348,863",
+    )
+    assert cut == []
+
+
 AROUND = """<!doctype html><meta charset="utf-8"><body style="margin:0;height:4000px">
 <div style="height:500px"></div>%s
 <script>

@@ -67,9 +67,10 @@ def full():
 
 
 def small():
-    """Return whether lectures use their smallest size, because no kernel can be compiled.
+    """Return whether lectures use their smallest size.
 
-    This is so in a browser, and on any machine with TINYATTN_SMALL=1. A full run is never small.
+    They do so without Numba, as in a browser, and if TINYATTN_SMALL=1 is set. A full run is never
+    small.
     """
     asked = os.environ.get("TINYATTN_SMALL", "") not in ("", "0")
     return not full() and (asked or find_spec("numba") is None)

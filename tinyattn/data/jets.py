@@ -30,7 +30,7 @@ class Jets(NamedTuple):
 
 
 def jets(part="train"):
-    """Load simulated QCD and top jets of 500 to 700 GeV, about half of each kind.
+    """Load simulated QCD and top jets with pT from 500 to 700 GeV, about half of each kind.
 
     The jets were simulated with Pythia 8, without a detector, and clustered with anti-kT, radius
     0.8 (make_jets.py). The 40 hardest particles are kept. In the median, these particles carry 96%
@@ -50,10 +50,10 @@ def jets(part="train"):
 
 
 def hard_jets(part="train"):
-    """Load simulated QCD and top jets of 700 to 1000 GeV, about half of each kind.
+    """Load simulated QCD and top jets with pT from 700 to 1000 GeV, about half of each kind.
 
     These jets were simulated in the same way as `jets`. You can therefore pre-train a model on many
-    hard jets, and then fine-tune it on a few jets of the lower energy.
+    hard jets, and then fine-tune it on a few of the jets of `jets`, whose pT is lower.
 
     Args:
         part   "train" for 16,000 jets, "test" for 4000 others, or "all" for all 20,000

@@ -198,6 +198,8 @@ def _of_pytorch(line):
     found = re.search(r"\btorch\.(\w+)", line)
     name = found[1] if found else ""
     ours = sys.modules["tinyattn"]
+    if name == "save":
+        return "Write ta.save(path, model.state_dict()), with the path first"
     if name in ours.__all__:
         return f"Write ta.{name} after `import tinyattn as ta`"
     if name in ("nn", "optim"):

@@ -11,8 +11,9 @@ from tinyattn.engine.torch_hints import with_torch_hints
 def multinomial(input, *, rng=None):
     """Draw one random index for each row of probabilities, which need not sum to 1 exactly.
 
-    NumPy's `rng.choice(V, p=p)` raises an error if p is float32, because its sum is 1 only to the
-    precision of float32. This function divides each row by its sum.
+    NumPy's `rng.choice(V, p=p)` takes a single row, and it often raises an error if p is a float32
+    Tensor, whose sum is 1 only to the precision of float32. This function divides each row by its
+    sum.
 
     Args:
         input   probabilities p [..., V], or other weights >= 0

@@ -98,7 +98,9 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
 
 
 def radius_graph(x, r, batch=None, loop=False, impl="auto"):
-    """Return the graph with edges from all points within a radius to each point, the nearest first.
+    """Return the graph in which each point receives edges from all points within distance r.
+
+    The edges of a point begin with the nearest one.
 
     Args:
         x       points [N, D]

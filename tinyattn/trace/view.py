@@ -183,7 +183,7 @@ class Trace:
         except ValueError:
             raise ValueError(
                 f"trace: {name} has shape {shape}, so it has no element {list(index)}. Give one "
-                "index for each axis"
+                "index for each axis, from 0 to the length of the axis - 1"
             ) from None
 
     def _need_gradient(self, number, what):

@@ -106,7 +106,8 @@ class BytePairs:
         if kind != "gpt2" or not isinstance(pre, str) or pre not in splits:
             raise ValueError(
                 f"BytePairs.from_gguf: the tokenizer is {kind!r} with the pre-tokenizer {pre!r}, "
-                f"which is not supported. Use a file with gpt2 and one of {', '.join(splits)}"
+                f"which is not supported. Use a file with the tokenizer 'gpt2' and "
+                f"one of the pre-tokenizers {', '.join(splits)}"
             )
         texts, types = _texts(metadata, "tokens"), _types(metadata)
         unknown = metadata.get("tokenizer.ggml.unknown_token_id")

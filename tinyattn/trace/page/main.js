@@ -30,9 +30,10 @@ function showChosen() {
 
 // a table that is too wide has the names of a row on a line of their own
 function fitTables() {
+  const room = $("#sum").clientWidth - 8;  // without its padding
   for (const table of document.querySelectorAll("#sum table")) {
     table.classList.remove("in-two-lines");
-    table.classList.toggle("in-two-lines", table.offsetWidth > $("#sum").clientWidth);
+    table.classList.toggle("in-two-lines", table.offsetWidth > room);
   }
 }
 
