@@ -18,6 +18,8 @@ from coursekit.build.text import METADATA, read_notebook
 from coursekit.build.views import from_text, student_copy, with_install
 from tinyattn.course.project import CourseError, homework, install, lectures, write_text
 
+# sentences about how a page is made, which say nothing to a student
+OF_AUTHORS = re.compile(r"\s`(tinyattn build|python -m tests)\b.*?\.(?=\s)", re.DOTALL)
 OWN = "The notebooks beside this page are your own copies, so change what you like in them."
 
 
@@ -63,7 +65,7 @@ def companions(root):
 
 def _as_notebook(name, text):
     """Return a page as a notebook of texts with working links, because JupyterLab renders these."""
-    text = text.replace("](../notebooks/", "](")
+    text = OF_AUTHORS.sub("", text.replace("](../notebooks/", "]("))
     # links that lead out of the workbook become words
     text = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", text)
     parts = re.split(r"\n(?=## )", text.strip())

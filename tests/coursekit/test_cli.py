@@ -268,6 +268,11 @@ def test_index_glossary_and_names_of_pytorch_are_beside_the_copies():
         links = set(re.findall(r"(?:\]\(|href=\")(\w+\.ipynb)", words))
         assert links <= there | set(pages), name
         assert links or name == "from_pytorch.ipynb"
+        for of_authors in ("tinyattn build", "tests.mistakes", "a test runs"):
+            assert of_authors not in words, name
+    assert "The tables list what differs. If you use" in pages["from_pytorch.ipynb"].replace(
+        "\\n", " "
+    )
     assert "your own copies" in pages["index.ipynb"]
     assert "stay as they are" not in pages["index.ipynb"]
 
