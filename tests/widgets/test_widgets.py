@@ -328,19 +328,20 @@ def test_an_explorer_follows_the_theme_of_the_page_around(scheme, height, dark, 
 @pytest.mark.parametrize("name", ["sampling", "positions", "over_smoothing"])
 def test_in_a_small_window_nothing_is_cut_off(name, tmp_path):
     """At 800 pixels, JupyterLab's list of files leaves less than half of the width."""
-    width = "parent.postMessage(document.documentElement.scrollWidth, '*')"
-    tell = f"addEventListener('load', () => setTimeout(() => {width}, 100))"
+    page_of = "document.documentElement"
+    cut = f"parent.postMessage({page_of}.scrollWidth - {page_of}.clientWidth, '*')"
+    tell = f"addEventListener('load', () => setTimeout(() => {cut}, 100))"
     inner = html.escape(f"{ALL[name]().html()}<script>{tell}</script>", quote=True)
     page = tmp_path / "page.html"
     page.write_text(
         '<!doctype html><meta charset="utf-8"><body>'
-        "<script>onmessage = (e) => { document.body.dataset.width = e.data; };</script>"
+        "<script>onmessage = (e) => { document.body.dataset.cut = e.data; };</script>"
         f'<iframe srcdoc="{inner}" sandbox="allow-scripts" style="width:348px;height:560px;'
         'border:0">',
         encoding="utf-8",
     )
-    shown = browser.show(page, until="document.body.dataset.width")
-    assert re.search(r'data-width="(\d+)"', shown)[1] == "348"
+    shown = browser.show(page, until="document.body.dataset.cut")
+    assert re.search(r'data-cut="(\d+)"', shown)[1] == "0"
 
 
 @browser.needed
