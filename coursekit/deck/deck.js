@@ -20,10 +20,10 @@
     blocks.forEach((block) => columns[+split(block)].append(block));
     body.replaceChildren(...columns);
   };
-  const shrink = (body, step) => {
+  const shrink = (body, step, ofPictures = step) => {
     body.style.setProperty("--f", textSize(step));
-    body.style.setProperty("--picture", `${500 - 28 * step}px`);
-    body.style.setProperty("--drawing", `${560 - 28 * step}px`);
+    body.style.setProperty("--picture", `${500 - 28 * ofPictures}px`);
+    body.style.setProperty("--drawing", `${560 - 28 * ofPictures}px`);
   };
   const lowest = (body) => Math.max(0, ...[...body.querySelectorAll(".block")].map((b) => b.getBoundingClientRect().bottom));
   const fits = (body) => {
@@ -86,13 +86,9 @@
   };
   // Text and pictures were made smaller together, in steps. The pictures may fill what this left free.
   const growPictures = (body, step) => {
-    const sizes = Array.from({ length: 4 * step + 1 }, (_, i) => step - i / 4); // in quarters of a step
-    const fitsAs = (size) => {
-      body.style.setProperty("--picture", `${500 - 28 * size}px`);
-      body.style.setProperty("--drawing", `${560 - 28 * size}px`);
-      return fits(body);
-    };
-    fitsAs(firstOf(sizes.reverse(), fitsAs) ?? step);
+    const quarters = Array.from({ length: 4 * step + 1 }, (_, i) => i / 4); // of a step
+    const fitsAt = (ofPictures) => (shrink(body, step, ofPictures), fits(body));
+    fitsAt(firstOf(quarters, fitsAt) ?? step);
   };
   // where there is room left the page is made larger: code, which is small beside the text, then all of it,
   // as long as a fifth of the height stays free

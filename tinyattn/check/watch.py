@@ -66,8 +66,8 @@ def watch(model, optimizer):
     that hides the wrong keys, a missing `zero_grad()`, an optimizer of another model,
     parameters that no gradient reaches, a learning rate that is too high, gradients clipped
     after the step, a schedule that ends before the training, and nan in the data. NumPy's own
-    own warning about overflow, division by zero or nan appears once instead of at every step. Only
-    the current thread is checked.
+    warning about overflow, division by zero or nan appears once instead of at every step. Only the
+    current thread is checked.
 
     The same batch in each step is not found, because a training with all data looks the same.
     Inputs that were shuffled without their labels are not found either, because noisy labels look
