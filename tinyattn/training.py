@@ -421,8 +421,8 @@ def accuracy(model, x, y):
     scores, y = to_array(model(x)), np.asarray(to_array(y))
     if scores.shape[-1:] == (1,):
         raise ValueError(
-            f"accuracy: scores of shape {scores.shape} belong to a single class, which is always the "
-            "largest. For yes or no, pass metric=lambda model, x, y: "
+            f"accuracy: scores of shape {scores.shape} belong to a single class, which is always "
+            "the largest. For yes or no, pass metric=lambda model, x, y: "
             "np.mean((model(x)[:, 0] > 0) == y)"
         )
     if scores.shape[:-1] != y.shape:
