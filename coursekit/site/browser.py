@@ -20,6 +20,8 @@ from coursekit.student.workbook import companions, copy_of
 from tinyattn.course.project import CourseError, homework, lectures, write_text
 
 FOLDER = "browser"  # on the site
+# JupyterLab's icons as fonts for browsers without WOFF, which cannot run WebAssembly either
+OLD_FONTS = "eot", "svg", "ttf"
 SETTINGS = {"appName": "tinyattn", "exposeAppInBrowser": True}
 FIRST_CELL = """\
 # This notebook runs in your browser; what you write stays on your computer. This cell brings the
@@ -71,6 +73,9 @@ def write_browser(root, site, work):
         wheel,
     ]
     _run(command, work)
+    for suffix in OLD_FONTS:
+        for font in (site / FOLDER / "build").glob(f"fa-*.{suffix}"):
+            font.unlink()
 
 
 def for_browser(text):

@@ -4,6 +4,7 @@
 """
 
 import re
+from html import unescape
 
 import pytest
 
@@ -14,6 +15,7 @@ from coursekit.site import (
     addresses,
     build,
     docstrings,
+    extension,
     formulas,
     implementations,
     notebooks,
@@ -80,6 +82,16 @@ def test_the_source_line_is_that_of_the_name():
     ]:
         path, line = place(by_name[written].object)
         assert (ROOT / path).read_text("utf-8").splitlines()[line - 1].startswith(start)
+
+
+def test_a_page_of_source_code_has_each_line_and_its_anchor_once():
+    text = (ROOT / "tinyattn" / "kernels" / "fast" / "matmul.py").read_text(encoding="utf-8")
+    page = extension.numbered(text)
+    places = re.findall(r'id="(.*?)"', page)
+    assert places == [f"L{i}" for i in range(1, 1 + len(text.splitlines()))]
+    assert places == re.findall(r'href="#(.*?)"', page)
+    shown = re.sub("<[^>]*>", "", re.sub(r'<a class="linenos".*?</a>', "", page))
+    assert unescape(shown) + "\n" == text
 
 
 def test_the_first_use_is_found():
