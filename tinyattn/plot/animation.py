@@ -1,4 +1,4 @@
-"""Moving points: the frames of one cloud in adjacent panels, or as a short film."""
+"""Figures that move: frames of one cloud of points in adjacent panels, and short films."""
 
 import base64
 import errno
@@ -36,14 +36,14 @@ def animate_points(
         frames    positions of the points in each frame [F, N, 2], or [N, 2] for a single frame
         classes   class of each point [N] int, shown by colour and shape. Points with a negative
                   class are pale grey. If None, all points have the same class
-        weights   size of the dots [F, N], from 0 to 1. Dots above 0.5 have a dark edge. If None,
-                  all are small
+        weights   weights [F, N] from 0 to 1, shown by the size of the dots, which have a dark edge
+                  above 0.5. If None, all are 0
         titles    a title for each frame, or None
         title     title of the whole figure, or None
         columns   number of panels in a row. If None, all are in one row
         xlabel    label of the x axis
         ylabel    label of the y axis
-        ax        matplotlib Axes to draw into, for one time alone
+        ax        matplotlib Axes to draw into, only for F = 1. If None, a new figure is created
         size      (width, height) of a new figure in inches. If None, it fits the content
 
     Returns:
@@ -107,13 +107,13 @@ def _check_frames(frames, classes, weights):
     if classes.shape != (N,) or weights.shape != (F, N):
         raise ValueError(
             f"animate_points: {F} frames of {N} points need classes [{N}] and weights [{F}, {N}], "
-            f"got {classes.shape} and {weights.shape}"
+            f"got shapes {classes.shape} and {weights.shape}"
         )
     return frames, classes.astype(int), np.clip(weights, 0, 1)
 
 
 def _limits(frames):
-    """Return one square that contains all points at all times: (left, right), (low, high)."""
+    """Return one square that contains the points of all frames: (left, right), (low, high)."""
     points = frames.reshape(-1, 2)
     if len(points) == 0:
         return (-1, 1), (-1, 1)
@@ -148,7 +148,7 @@ class Film:
     Args:
         path     path of the file
         frames   number of frames
-        title    title of the film
+        title    alternative text of the image, for a reader who cannot see it
     """
 
     def __init__(self, path, frames, title=""):
@@ -175,7 +175,7 @@ def film(
         frames       number of frames
         path         file to write, which ends in .gif. Its folder is created if necessary. If the
                      folder is read-only, a temporary folder is used, and its path is printed
-        title        title of the film
+        title        alternative text of the image in a notebook. The film does not show it
         per_second   frames per second
         first        duration of the first frame in seconds
         last         duration of the last frame in seconds

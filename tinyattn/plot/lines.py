@@ -136,10 +136,7 @@ def curves(
 
 
 def _legend(ax):
-    """Draw a legend if anything has a name.
-
-    It is where it covers least, or outside the axes if it is long.
-    """
+    """Draw a legend if a curve has a name, and place it beside the axes for more than 4 names."""
     entries = len(ax.get_legend_handles_labels()[0])
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if entries > 4 else {}
     if entries:
