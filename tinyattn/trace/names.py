@@ -71,7 +71,7 @@ def of_parameters(recorder, roots):
 
 
 def of_modules(roots):
-    """Return {id of a module: the name of its frame}."""
+    """Return {id of a module: label of its frame on the page}."""
     found = {}
     for root in roots:
         for name, m in root.named_modules():
