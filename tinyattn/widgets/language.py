@@ -51,8 +51,8 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
         "attention",
         f"Attention {'of ' + what if what else 'weights'}".strip(),
         "Point at a word on the left. A weight tells how much of a value the word receives, but "
-        "not how the result would change without it, because the values themselves, other heads "
-        "and residual paths matter as well.",
+        "not how the result would change without this value, because the values themselves, other "
+        "heads and residual paths matter as well.",
         {
             "weights": np.round(weights, 4),
             "queries": queries,
@@ -122,7 +122,7 @@ def spectral_radius(W, g=None, steps=40):
     """
     W = numbers("spectral_radius", "W", W, 2)
     if W.shape[0] != W.shape[1]:
-        raise ValueError(f"widgets.spectral_radius: W must be square, got {W.shape}")
+        raise ValueError(f"widgets.spectral_radius: W must be square, got shape {W.shape}")
     radius = np.abs(np.linalg.eigvals(W)).max()
     if radius == 0:
         raise ValueError(
