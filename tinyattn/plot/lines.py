@@ -173,7 +173,8 @@ def bars(
         highlight    name of the bar to highlight, while the others become grey. If None, all have
                      the same colour
         ax           matplotlib Axes to draw into. If None, a new figure is created
-        size         (width, height) of a new figure in inches. If None, it fits the content
+        size         (width, height) of a new figure in inches. If None, (8, 4.5), or a height that
+                     fits the number of horizontal bars
 
     Returns:
         a `Picture`

@@ -73,7 +73,8 @@ class Name(NamedTuple):
     """The name of a variable that holds an array.
 
     Attributes:
-        rank   0 for a variable in the user's code, 1 in the library's
+        rank   0 for a variable of the user, 1 for a variable of the library, 2 for the result of a
+               user's function. A name of smaller rank replaces one of larger rank
         text   name of the variable
     """
 
@@ -132,7 +133,7 @@ class Recorder:
 
         Args:
             variables   {name: value}
-            rank        0 for variables of the user, 1 for those of the library
+            rank        rank of the names, as in `Name`
             born        time at which the function of the library was called
         """
         for name, value in list(variables.items()):

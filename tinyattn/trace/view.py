@@ -49,7 +49,7 @@ def trace(what=None, *args, model=None, title=None, labels=()):
     Raises:
         TypeError: `what` is neither a Tensor nor a function, or the function returns no Tensor
         ValueError: the result is not a single number, or the computation is too large
-        RuntimeError: the result depends on nothing that requires a gradient
+        RuntimeError: the result depends on nothing that requires a gradient, or its graph was freed
     """
     frame = sys._getframe(1)
     if frame.f_code.co_name == "__call__" and frame.f_globals.get("__name__") == __package__:

@@ -163,7 +163,7 @@ def positions(d=32, length=64, base=10_000.0):
     Args:
         d        number of features, which must be even
         length   number of positions p, at least 2
-        base     number above 1. Pair k has the wavelength 2π base^(2k/d), which is at most 2π base
+        base     number above 0. Pair k has the wavelength 2π base^(2k/d)
 
     Returns:
         a `Widget`
