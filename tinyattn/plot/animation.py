@@ -33,7 +33,8 @@ def animate_points(
     """Draw the same points in F frames, one panel for each frame, all with the same scale.
 
     Args:
-        frames    positions of the points in each frame [F, N, 2], or [N, 2] for a single frame
+        frames    positions of the points in each frame [F, N, 2], or [N, 2] for a single frame.
+                  Points that are not finite are not drawn
         classes   class of each point [N] int, shown by colour and shape. Points with a negative
                   class are pale grey. If None, all points have the same class
         weights   weights [F, N] from 0 to 1, shown by the size of the dots, which have a dark edge
@@ -115,6 +116,7 @@ def _check_frames(frames, classes, weights):
 def _limits(frames):
     """Return one square that contains the points of all frames: (left, right), (low, high)."""
     points = frames.reshape(-1, 2)
+    points = points[np.isfinite(points).all(axis=1)]  # other points are not drawn
     if len(points) == 0:
         return (-1, 1), (-1, 1)
     low, high = points.min(axis=0), points.max(axis=0)
