@@ -234,7 +234,7 @@ def _durations(frames, per_second, first, last):
 
 
 def _write_gif(path, pictures, times):
-    """Write images [H, W, 3] uint8 one after the other, with the 256 most frequent colours."""
+    """Write images [H, W, 3] uint8 that last `times` ms, with their 256 most frequent colours."""
     from PIL import Image
 
     codes = np.stack(pictures).astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)

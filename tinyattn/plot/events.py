@@ -43,7 +43,7 @@ def landscape(potential, title, scale, size=(9.5, 3.9)):
 
 
 def shape_outline(kind, size, centre):
-    """Return the corners [n, 2] of a circle, square or triangle, from the first to the first.
+    """Return the corners [n, 2] of a circle, square or triangle. The last one repeats the first.
 
     Args:
         kind     0 for a circle, 1 for a square, 2 for a triangle, as in `data.overlaps`

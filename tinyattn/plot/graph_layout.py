@@ -21,7 +21,7 @@ BEND = (0, 0)  # size of a bend
 
 
 def layout(sizes, edges, free=()):
-    """Return the centres (x, y) of the nodes, the points of each edge, and the (width, height).
+    """Return the centres (x, y) of nodes, the points of edges, and the size (width, height).
 
     Args:
         sizes   (width, height) of each node in pixels
@@ -247,7 +247,7 @@ def _push_apart(wanted, weight, gaps):
 
 
 def _across(columns, sizes):
-    """Return the centre and the (left, right) sides of each column."""
+    """Return x of the centre and of the (left, right) sides of each column."""
     x, sides, at = [], [], 0.0
     for column in columns:
         width = max([sizes[v][0] for v in column])
@@ -258,7 +258,10 @@ def _across(columns, sizes):
 
 
 def _line(chain, port, centres, sizes, sides):
-    """Return the points of an edge, from the right of its first node to the left of its last."""
+    """Return the points of an edge, from the right of its first node to the left of its last.
+
+    `chain` lists its nodes, of which `sides` are the columns, and `port` is its offset at the last.
+    """
     (x, y), (width, _) = centres[chain[0]], sizes[chain[0]]
     points = [(x + width / 2, y), (sides[0][1], y)]
     for v, (left, right) in zip(chain[1:-1], sides[1:-1], strict=True):

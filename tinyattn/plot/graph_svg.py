@@ -119,7 +119,7 @@ def _count(n, thing):
 
 
 def _nodes(root, named, values):
-    """Return the nodes, in an order in which inputs come first, and edges (from, to, slot)."""
+    """Return the nodes, inputs first, and edges (from, to, slot). `named` is {id: name}."""
     results = _results(root)
     nodes, edges, number = [], [], {}
 
@@ -284,7 +284,7 @@ def _box(node, centre, size):
 
 
 def _line(points):
-    """Draw a smooth arrow through the points, which is horizontal at each of them."""
+    """Return the SVG text of a smooth arrow through the points, horizontal at each of them."""
     *points, (x, y) = points
     path = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in zip(points, [*points[1:], (x - 7, y)], strict=True):

@@ -1,4 +1,4 @@
-"""The `Picture` that every function of `plot` returns, and helpers that these functions share."""
+"""The `Picture` that most functions of `plot` return, and helpers that these functions share."""
 
 import numpy as np
 

@@ -2,7 +2,7 @@
 
     ta.trace(loss)                      a result that has already been computed
     ta.trace(loss, model)               the same, if no variable here holds the model
-    ta.trace(f, x, y)                   runs f(x, y) and also knows its lines and layers
+    ta.trace(f, x, y)                   runs f(x, y), and also records its lines and layers
     with ta.trace() as t: ...           the same for the lines of a block
 
 A notebook displays the result, and `.save("trace.html")` writes a file that needs no network. Click

@@ -18,7 +18,7 @@ STORED = 3_000  # a step with at most this many slopes keeps each measured slope
 
 
 def built(tape, recorder, model=None, title="trace"):
-    """Return the data of the page in dictionaries and lists, and {id of an array: its index}.
+    """Return the data of the page in dictionaries and lists, and {id of an array: its node}.
 
     Args:
         tape       the `Tape` with all steps

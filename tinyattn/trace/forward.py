@@ -160,10 +160,10 @@ class Measured:
         return wrong
 
     def _range(self, j):
-        """Return the range of a correct slope.
+        """Return the (lowest, highest) correct slope for element j of x.
 
-        At a kink, it reaches from the slope on one side to the slope on the other. Where the
-        function is steep, it covers the results of differences with another step.
+        At a kink, the range reaches from the slope on one side to the slope on the other. Where
+        the function is steep, the range covers the results of differences with another step.
         """
         h, here = self._h(j), self._at(j, 0)
         sides = (self._at(j, h) - here) / h, (here - self._at(j, -h)) / h

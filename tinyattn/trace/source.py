@@ -61,7 +61,7 @@ def _first_line(node):
 
 
 def short(file):
-    """Return the path of a file of the package, as tinyattn/ops/matmul.py, or any other's name."""
+    """Return a package file's path, such as tinyattn/ops/matmul.py, or another file's name."""
     inside = relpath(file, PACKAGE) if file.startswith(PACKAGE) else basename(file)
     return inside.replace("\\", "/")
 
@@ -91,7 +91,7 @@ def described(operation, function):
 
 
 def _written(rule):
-    """Return the function in the source code behind a rule, which a kernel's rule encloses."""
+    """Return the function that the source contains for a rule. A kernel's rule encloses it."""
     rule = getattr(rule, "__wrapped__", rule)
     for cell in getattr(rule, "__closure__", None) or ():
         inside = cell.cell_contents

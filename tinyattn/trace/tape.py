@@ -63,7 +63,7 @@ class Tape:
         return Step(t, t._operation, list(t._inputs), values, dict(t._options), self.copy_of(t))
 
     def copy_of(self, x):
-        """Return a Tensor's array, or an array, as it was when the tape was read."""
+        """Return a copy of x, a Tensor or an array, as it was when the tape was read."""
         array = x._data if isinstance(x, Tensor) else x
         if not isinstance(array, np.ndarray):
             return array

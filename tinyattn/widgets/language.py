@@ -76,7 +76,7 @@ def sampling(logits, tokens, texts, taken=None):
     Args:
         logits   logits of the next token at P positions of a text [P, V]
         tokens   labels of the V tokens
-        texts    the text up to each of the P positions, a list
+        texts    list of P strings, the text up to each position
         taken    index of the token that follows at each position [P] int, or None if it is not
                  shown
 
