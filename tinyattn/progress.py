@@ -86,7 +86,8 @@ def progress(iterable, label="progress"):
     text is the same in every run, so it can be committed with a notebook.
 
     Args:
-        iterable   items of the loop. If it has no length, only the number of items so far is shown
+        iterable   items of the loop. If it has no length, only the number of processed items is
+                   shown
         label      text at the beginning of the line
     """
     total = len(iterable) if hasattr(iterable, "__len__") else None

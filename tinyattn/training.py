@@ -82,8 +82,9 @@ def fit(
 
     Raises:
         FloatingPointError: the loss, or the held-out loss, is not finite
-        ValueError: an argument is outside of its range, there are no batches, or the optimizer or
-            the schedule does not belong to the model
+        ValueError: an argument is outside of its range, there are no batches, `patience` or
+            `metric` is given without `valid`, or the optimizer or the schedule does not belong to
+            the model
         TypeError: the loss is not a function of (model, x, y) that returns a Tensor with a single
             number, or another argument is of the wrong type, such as a class
     """
@@ -136,10 +137,12 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
             return F.cross_entropy(model(x), y)
         losses = training.fit_steps(model, loss, 1000)
 
-    The optimizer is AdamW. Its learning rate at step t = 0, 1, 2, … falls along half a cosine
-    towards 0, and grows linearly at the beginning:
+    The optimizer is AdamW. Its learning rate at step t = 0, 1, 2, … grows linearly at the
+    beginning, and falls along half a cosine towards 0:
 
         η = lr · min(1, (t + 1) / (warmup + 1)) · (1 + cos(π t / steps)) / 2
+
+    Mistakes that do not raise an error give warnings, as with `check.watch`.
 
     Args:
         model          the module that is trained

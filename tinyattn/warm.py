@@ -70,7 +70,7 @@ def main(arguments=None):
     """
     parser = argparse.ArgumentParser(prog="python -m tinyattn.warm", description=__doc__)
     parser.add_argument("--quiet", action="store_true", help="print nothing")
-    parser.add_argument("--lock", type=Path, help="a file to touch while working, and remove")
+    parser.add_argument("--lock", type=Path, help="a file to touch after each step, and remove")
     options = parser.parse_args(arguments)
     if options.lock and hasattr(os, "nice"):
         os.nice(10)
@@ -126,7 +126,7 @@ def _recurrent(dtype):
 
 
 def _rows(dtype):
-    """Run operations with so much work that they select the kernel themselves."""
+    """Run operations on arrays so large that the operations select their kernels themselves."""
     x, w = _tensor(dtype, 256, 64), _tensor(dtype, 64)
     ids = np.arange(256) % 64
     _back(F.softmax(x)), _back(F.log_softmax(x)), _back(F.cross_entropy(x, ids))

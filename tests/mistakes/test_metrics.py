@@ -10,7 +10,7 @@ from tinyattn import metrics
     ("scores", "labels", "says"),
     [
         (np.zeros((2, 2)), np.zeros((2, 2)), r"scores and labels must both be \[N\]"),
-        (np.zeros(3), np.zeros(2), r"got \(3,\) and \(2,\)"),
+        (np.zeros(3), np.zeros(2), r"got shapes \(3,\) and \(2,\)"),
         (np.array([1, np.nan]), np.array([0, 1]), "scores must be finite, got nan for event 1"),
         (np.zeros(2), np.array([-1, 1]), r"labels must be 0 .* or 1 .*, got -1$"),
         (np.zeros(2), np.array([1, 1]), "must contain both 0 .* and 1 .*, got only 1$"),

@@ -64,11 +64,14 @@ def no_window():
         ),
         (
             lambda: plot.scatter(np.zeros((2, 3))),
-            r"points must be \[N, 2\] with N >= 1, got \(2, 3\)",
+            r"points must be \[N, 2\] with N >= 1, got shape \(2, 3\)",
         ),
         (lambda: plot.scatter(np.eye(2), [0]), "each of the 2 points, got 1"),
         (lambda: plot.scatter(np.eye(2), [0, 0.5]), "whole numbers >= 0"),
-        (lambda: plot.scatter(np.eye(2), [0, 2], names=["a"]), "too few for classes up to 2"),
+        (
+            lambda: plot.scatter(np.eye(2), [0, 2], names=["a"]),
+            "each class up to 2, got 1",
+        ),
         (lambda: plot.decision_boundary(lambda p: 3.0, np.eye(2), [0, 1]), "it returned shape"),
         (lambda: plot.images(np.zeros((0, 8, 8))), "at least one image"),
         (lambda: plot.images(np.zeros((2, 8, 8)), ["a"]), "each of the 2 images, got 1"),
@@ -140,7 +143,7 @@ def test_too_many_nodes_are_counted():
     y = ta.tensor(1.0, requires_grad=True)
     for _ in range(199):
         y = np.sin(y)
-    with pytest.raises(ValueError, match=r"more than 200 nodes \(199 operations\) are too many"):
+    with pytest.raises(ValueError, match=r"more than 200 nodes \(199 operations\), too many"):
         plot.computation_graph(y)
 
 
@@ -157,7 +160,7 @@ def test_edges_of_ranks_lead_forward():
 
 @needs_matplotlib
 def test_a_figure_is_drawn_into_an_axes():
-    with pytest.raises(TypeError, match="ax: expected a matplotlib Axes"):
+    with pytest.raises(TypeError, match="ax must be a matplotlib Axes"):
         plot.loss_curve([3, 2], ax=3)
 
 

@@ -56,6 +56,18 @@ def test_one_cloud_in_an_axes_that_exists():
     plot.animate_points(np.zeros((4, 2)))  # all at one place
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_points_that_are_not_finite_are_left_out(value):
+    cloud = frames()
+    cloud[1, 4, 0] = value
+    others = np.delete(cloud.reshape(-1, 2), 24, axis=0)
+    picture = plot.animate_points(cloud)
+    expected = plot.animate_points(others).ax
+    assert {ax.get_xlim() for ax in picture.axes} == {expected.get_xlim()}
+    assert {ax.get_ylim() for ax in picture.axes} == {expected.get_ylim()}
+    picture.figure.draw_without_rendering()
+
+
 def test_strong_points_are_large():
     picture = plot.animate_points(frames()[0], weights=np.arange(20) / 19)
     areas = picture.ax.collections[0].get_sizes()

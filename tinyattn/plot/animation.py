@@ -1,4 +1,4 @@
-"""Moving points: the frames of one cloud in adjacent panels, or as a short film."""
+"""Figures that move: frames of one cloud of points in adjacent panels, and short films."""
 
 import base64
 import errno
@@ -33,17 +33,18 @@ def animate_points(
     """Draw the same points in F frames, one panel for each frame, all with the same scale.
 
     Args:
-        frames    positions of the points in each frame [F, N, 2], or [N, 2] for a single frame
+        frames    positions of the points in each frame [F, N, 2], or [N, 2] for a single frame.
+                  Points that are not finite are not drawn
         classes   class of each point [N] int, shown by colour and shape. Points with a negative
                   class are pale grey. If None, all points have the same class
-        weights   size of the dots [F, N], from 0 to 1. Dots above 0.5 have a dark edge. If None,
-                  all are small
+        weights   weights [F, N] from 0 to 1, shown by the size of the dots, which have a dark edge
+                  above 0.5. If None, all are 0
         titles    a title for each frame, or None
         title     title of the whole figure, or None
         columns   number of panels in a row. If None, all are in one row
         xlabel    label of the x axis
         ylabel    label of the y axis
-        ax        matplotlib Axes to draw into, for one time alone
+        ax        matplotlib Axes to draw into, only for F = 1. If None, a new figure is created
         size      (width, height) of a new figure in inches. If None, it fits the content
 
     Returns:
@@ -107,14 +108,15 @@ def _check_frames(frames, classes, weights):
     if classes.shape != (N,) or weights.shape != (F, N):
         raise ValueError(
             f"animate_points: {F} frames of {N} points need classes [{N}] and weights [{F}, {N}], "
-            f"got {classes.shape} and {weights.shape}"
+            f"got shapes {classes.shape} and {weights.shape}"
         )
     return frames, classes.astype(int), np.clip(weights, 0, 1)
 
 
 def _limits(frames):
-    """Return one square that contains all points at all times: (left, right), (low, high)."""
+    """Return one square that contains the points of all frames: (left, right), (low, high)."""
     points = frames.reshape(-1, 2)
+    points = points[np.isfinite(points).all(axis=1)]  # other points are not drawn
     if len(points) == 0:
         return (-1, 1), (-1, 1)
     low, high = points.min(axis=0), points.max(axis=0)
@@ -148,7 +150,7 @@ class Film:
     Args:
         path     path of the file
         frames   number of frames
-        title    title of the film
+        title    alternative text of the image, for a reader who cannot see it
     """
 
     def __init__(self, path, frames, title=""):
@@ -175,7 +177,7 @@ def film(
         frames       number of frames
         path         file to write, which ends in .gif. Its folder is created if necessary. If the
                      folder is read-only, a temporary folder is used, and its path is printed
-        title        title of the film
+        title        alternative text of the image in a notebook. The film does not show it
         per_second   frames per second
         first        duration of the first frame in seconds
         last         duration of the last frame in seconds
@@ -232,7 +234,7 @@ def _durations(frames, per_second, first, last):
 
 
 def _write_gif(path, pictures, times):
-    """Write images [H, W, 3] uint8 one after the other, with the 256 most frequent colours."""
+    """Write images [H, W, 3] uint8 that last `times` ms, with their 256 most frequent colours."""
     from PIL import Image
 
     codes = np.stack(pictures).astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)

@@ -1,4 +1,4 @@
-"""Drawings of events and their objects: potentials, shapes, drift circles, tables of figures."""
+"""Drawings of events and their objects: potentials, shapes, drift circles, tables of numbers."""
 
 import numpy as np
 
@@ -43,11 +43,11 @@ def landscape(potential, title, scale, size=(9.5, 3.9)):
 
 
 def shape_outline(kind, size, centre):
-    """Return the corners [n, 2] of a circle, square or triangle.
+    """Return the corners [n, 2] of a circle, square or triangle. The last one repeats the first.
 
     Args:
         kind     0 for a circle, 1 for a square, 2 for a triangle, as in `data.overlaps`
-        size     distance from the centre to the edge, in pixels
+        size     size of the shape in pixels, which is the radius of a circle
         centre   column and row of the centre
     """
     if kind == 0:
@@ -65,7 +65,8 @@ def collected_pixels(images, beta, found, outlines, size=(11, 5.4)):
 
     Args:
         images    images in RGB [B, side, side, 3]
-        beta      β of each pixel [B, side, side], from 0 to 1
+        beta      β of each pixel [B, side, side], the confidence from 0 to 1 that it represents
+                  its object
         found     object found for each pixel [B, side, side] int, negative for none
         outlines  for each image, a list of outlines with corners [n, 2]
         size      (width, height) in inches
@@ -124,7 +125,8 @@ def table(values, rows, columns, *, title=None, digits=2, size=(11, 4.4), shade=
         title    title of the figure, or None
         digits   number of digits after the point
         size     (width, height) in inches
-        shade    darkness of each cell [R, C], from 0 to 1. If None, the values are used
+        shade    darkness of each cell [R, C], from 0 to 1. If None, the values, which must then be
+                 numbers
 
     Returns:
         a `Picture`

@@ -11,11 +11,11 @@ from tinyattn.plot.style import style
 
 
 class Layout(ConstrainedLayoutEngine):
-    """Matplotlib's constrained layout, which afterwards runs the waiting steps once."""
+    """Matplotlib's constrained layout, after which the steps in `waiting` run once."""
 
     def __init__(self):
         super().__init__()
-        self.waiting = []  # steps of each panel, one after each layout
+        self.waiting = []  # for each panel its steps, of which one runs after each layout
 
     def execute(self, figure):
         super().execute(figure)

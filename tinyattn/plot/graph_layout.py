@@ -1,7 +1,8 @@
 """The layout of a computation graph, from left to right (Sugiyama, Tagawa, Toda 1981).
 
 1. `ranks`       the column of each node: right of its last input, with leaves next to their reader
-2. `with_bends`  an edge that passes a column gets a bend there, so links join only neighbours
+2. `with_bends`  an edge that passes a column gets a bend there, which divides it into links
+                 between neighbouring columns
 3. `order`       the order in each column: repeatedly by the mean position of the neighbours
                  (barycentre), keeping the order with the fewest crossings
 4. `heights`     y of each node, as near to its neighbours as the order and the gaps allow
@@ -20,7 +21,7 @@ BEND = (0, 0)  # size of a bend
 
 
 def layout(sizes, edges, free=()):
-    """Return the centres (x, y) of the nodes, the points of the edges, and (width, height).
+    """Return the centres (x, y) of nodes, the points of edges, and the size (width, height).
 
     Args:
         sizes   (width, height) of each node in pixels
@@ -134,7 +135,7 @@ def order(rank, links):
 
 
 def _depth_first(rank, before):
-    """Return all nodes, each directly after its inputs, without recursion."""
+    """Return all nodes, each after its inputs `before[v]`, depth first but without recursion."""
     inner = {u for near in before.values() for u, _ in near}
     stack, seen, out = [(v, False) for v in reversed(range(len(rank))) if v not in inner], set(), []
     while stack:
@@ -176,11 +177,15 @@ def crossings(columns, links):
 
 
 def heights(columns, sizes, links):
-    """Return y of each node.
+    """Return y of the centre of each node.
 
-    The arguments are the result of `order`, (width, height) of each node, and the links. y is
-    repeatedly set to the mean of the neighbours, and nodes that touch are pushed apart. Weights
-    keep the main line straight: long edges move least, and leaves move most.
+    y is repeatedly set to the mean of the neighbours, and nodes that touch are pushed apart.
+    Weights keep the main line straight: long edges move least, and leaves move most.
+
+    Args:
+        columns   nodes of each column from top to bottom, the result of `order`
+        sizes     (width, height) of each node in pixels, where a bend has (0, 0)
+        links     list of (from, to, vertical offset at `to`) between neighbouring columns
     """
     before, after = defaultdict(list), defaultdict(list)  # node -> [(neighbour, weight)]
     inner = {v for _, v, _ in links}
@@ -211,7 +216,7 @@ def heights(columns, sizes, links):
 
 
 def _gaps(column, sizes):
-    """Return the smallest distance between the centres of neighbours in a column."""
+    """Return the smallest allowed distance between the centres of neighbours in a column."""
     return [
         (sizes[u][1] + sizes[v][1]) / 2 + (BEND_GAP if BEND in (sizes[u], sizes[v]) else ROW_GAP)
         for u, v in pairwise(column)
@@ -242,7 +247,7 @@ def _push_apart(wanted, weight, gaps):
 
 
 def _across(columns, sizes):
-    """Return the centre and the (left, right) sides of each column."""
+    """Return x of the centre and of the (left, right) sides of each column."""
     x, sides, at = [], [], 0.0
     for column in columns:
         width = max([sizes[v][0] for v in column])
@@ -253,7 +258,10 @@ def _across(columns, sizes):
 
 
 def _line(chain, port, centres, sizes, sides):
-    """Return the points of an edge, from the right of its first node to the left of its last."""
+    """Return the points of an edge, from the right of its first node to the left of its last.
+
+    `chain` lists its nodes, of which `sides` are the columns, and `port` is its offset at the last.
+    """
     (x, y), (width, _) = centres[chain[0]], sizes[chain[0]]
     points = [(x + width / 2, y), (sides[0][1], y)]
     for v, (left, right) in zip(chain[1:-1], sides[1:-1], strict=True):

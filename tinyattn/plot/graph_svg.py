@@ -74,15 +74,16 @@ class GraphPicture:
 def computation_graph(tensor, names=None, *, values=True):
     """Draw the operations and tensors from which a result was computed, from left to right.
 
-    Orange boxes require a gradient, grey boxes are data, dashed boxes are plain numbers, and green
-    boxes are results. Rounded boxes are operations, whose inputs arrive in their order, the first
-    at the top. Draw before `backward()`, which frees the graph, or keep the graph with
-    `backward(create_graph=True)`, so that the gradients are shown too.
+    Orange boxes require a gradient, grey boxes are other Tensors, dashed boxes are plain numbers
+    and arrays, and green boxes are results. Rounded boxes are operations. Their inputs arrive in
+    order, the first at the top, except where the order does not matter, as for +. Draw before
+    `backward()`, which frees the graph, or keep the graph with `backward(create_graph=True)`, so
+    that the gradients are shown too.
 
     Args:
         tensor   the result, a Tensor
         names    {name: tensor}, or a Module for the names of its parameters. Every named result has
-                 its own box. If None, boxes have no names
+                 its own box. If None, only the result has one
         values   True: write the values of tensors with up to 4 numbers, and the gradients of
                  leaves. False: write only shapes
 
@@ -118,16 +119,16 @@ def _count(n, thing):
 
 
 def _nodes(root, named, values):
-    """Return nodes, numbered so that inputs come first, and edges (from, to, slot)."""
+    """Return the nodes, inputs first, and edges (from, to, slot). `named` is {id: name}."""
     results = _results(root)
     nodes, edges, number = [], [], {}
 
     def add(kind, lines, tip, operation=None):
         if len(nodes) == MOST_NODES:
             raise ValueError(
-                f"computation_graph: more than {MOST_NODES} nodes ({len(results)} operations) are "
-                "too many to read. Draw a part of it, for example one layer, one time step or a "
-                "smaller model"
+                f"computation_graph: the graph of this tensor has more than {MOST_NODES} nodes "
+                f"({len(results)} operations), too many to read. Draw a part of the "
+                "graph, for example one layer, one time step or a smaller model"
             )
         nodes.append({"kind": kind, "lines": lines, "tip": tip, "operation": operation})
         return len(nodes) - 1
@@ -212,7 +213,7 @@ def _written(array):
 
 
 def _options(name, arrays, kwargs):
-    """Return a line with the options of the operation, where this helps."""
+    """Return a line with the subscripts, the index or the axis of an operation, or no line."""
     if name == "einsum":
         return [("shape", f"{','.join(kwargs['inputs'])}→{kwargs['output']}")]
     if name == "getitem":
@@ -283,7 +284,7 @@ def _box(node, centre, size):
 
 
 def _line(points):
-    """Draw a smooth arrow through the points, which is horizontal at each of them."""
+    """Return the SVG text of a smooth arrow through the points, horizontal at each of them."""
     *points, (x, y) = points
     path = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in zip(points, [*points[1:], (x - 7, y)], strict=True):

@@ -5,7 +5,7 @@ import numpy as np
 from tinyattn.plot.picture import Picture, canvas, color_map, figure, real_array
 from tinyattn.plot.style import DIVERGING, GREY, INK, PALE, SEQUENTIAL, style
 
-SMALLEST = 8  # points, because smaller text cannot be read on a slide
+SMALLEST = 8  # font size in points, because smaller text cannot be read on a slide
 WIDTH = 0.64  # width of a digit as a fraction of the font size
 MOST_IN_A_ROW = 4
 
@@ -43,9 +43,9 @@ def heatmap(
         column_label   label of the axis of columns
         numbers        True: write the value into each cell. False: never. If None, only if the
                        cells are large enough
-        digits         number of digits after the point
-        center         value that is white, with orange below and blue above it. If None, the
-                       smallest value is white
+        digits         number of digits after the point, unless all values are whole numbers
+        center         value that is white, with orange below and blue above it. The scale then
+                       extends equally far to both sides. If None, the start of the scale is white
         vmin           start of the scale. If None, the smallest value
         vmax           end of the scale. If None, the largest value
         bar            True: show the scale
@@ -112,8 +112,8 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
         raise ValueError("images: images must contain at least one image, got none")
     if images.ndim == 4 and images.shape[3] not in (3, 4):
         raise ValueError(
-            "images: colour images must be [N, H, W, 3] (or 4 with transparency), got shape "
-            f"{images.shape}. Pass gray ones as [N, H, W]"
+            "images: colour images must be [N, H, W, 3], or [N, H, W, 4] with transparency, got "
+            f"shape {images.shape}. Pass grey images as [N, H, W]"
         )
     if titles is not None and len(titles) != len(images):
         raise ValueError(
@@ -139,7 +139,7 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
         return Picture(picture.figure, picture.axes[: len(images)])
 
 
-# ---------------------------------------------------------------- what was asked for
+# ---------------------------------------------------------------- checks of the arguments
 
 
 def _panels(values, titles):
@@ -147,7 +147,7 @@ def _panels(values, titles):
     if isinstance(values, dict):
         titles, values = list(values), list(values.values())
     if isinstance(values, list | tuple) and not values:
-        raise ValueError("heatmap: there is nothing to draw, because there are no matrices")
+        raise ValueError("heatmap: values is empty, so there is nothing to draw")
     if isinstance(values, list | tuple) and len(values) and np.ndim(values[0]) == 2:
         matrices = [real_array("heatmap", v, 2) for v in values]
     else:
@@ -155,7 +155,7 @@ def _panels(values, titles):
         matrices = [stack] if stack.ndim == 2 else list(stack)
     if not matrices or any([m.size == 0 for m in matrices]):
         raise ValueError(
-            f"heatmap: there is nothing to draw, because the matrices have the shapes "
+            "heatmap: there is nothing to draw, because the matrices in values have the shapes "
             f"{[m.shape for m in matrices]}"
         )
     titles = [titles] if isinstance(titles, str) else titles
@@ -179,8 +179,8 @@ def _masks(mask, matrices):
     shapes, wanted = [m.shape for m in masks], [m.shape for m in matrices]
     if shapes != wanted or any([m.dtype != bool for m in masks]):
         raise ValueError(
-            f"heatmap: mask must be bool (False: hatched) with shapes {wanted}, got "
-            f"{', '.join(sorted({str(m.dtype) for m in masks}))} with {shapes}"
+            f"heatmap: mask must be bool (False: hatched) with the shapes {wanted}, got "
+            f"{', '.join(sorted({str(m.dtype) for m in masks}))} with the shapes {shapes}"
         )
     return masks
 
@@ -212,7 +212,10 @@ def _rows_and_columns(n):
 
 
 def _at_the_edge(i, n, same):
-    """Return whether panel i shows the names of its rows and of its columns."""
+    """Return two bools: panel i of n shows the names of its rows, and those of its columns.
+
+    With `same`, all panels have the same names, so only those at the left and below show them.
+    """
     columns = _rows_and_columns(n)[1]
     return i % columns == 0 or not same, i + columns >= n or not same
 
@@ -262,7 +265,7 @@ def _rectangle(x, y, hatch):
 
 
 def _names(axis, names, n, what, visible=True):
-    """Draw a tick at every row or column, with its name or with whole numbers."""
+    """Write the names of the n rows or columns at an axis, or indices if `names` is None."""
     if names is not None and len(names) != n:
         raise ValueError(f"heatmap: {n} {what} need {n} names, got {len(names)}: {list(names)}")
     if names is None:

@@ -136,10 +136,7 @@ def curves(
 
 
 def _legend(ax):
-    """Draw a legend if anything has a name.
-
-    It is where it covers least, or outside the axes if it is long.
-    """
+    """Draw a legend if a curve has a name, and place it beside the axes for more than 4 names."""
     entries = len(ax.get_legend_handles_labels()[0])
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if entries > 4 else {}
     if entries:
@@ -176,7 +173,8 @@ def bars(
         highlight    name of the bar to highlight, while the others become grey. If None, all have
                      the same colour
         ax           matplotlib Axes to draw into. If None, a new figure is created
-        size         (width, height) of a new figure in inches. If None, it fits the content
+        size         (width, height) of a new figure in inches. If None, (8, 4.5), or a height that
+                     fits the number of horizontal bars
 
     Returns:
         a `Picture`

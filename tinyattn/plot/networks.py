@@ -26,7 +26,7 @@ def graph(
 ):
     """Draw the nodes of a Graph as dots and its edges as lines.
 
-    Two nodes that are connected in both directions are joined by one line.
+    Two nodes that are connected in both directions are joined by one line, or by two arrows.
 
     Args:
         graph         the `Graph`
@@ -37,7 +37,7 @@ def graph(
         values        a number for each node [N], shown by colour instead of a class, or None
         widths        strength of each edge [E], at least 0. The strongest edge is the widest. If
                       None, all edges are thin
-        arrows        True: draw arrow heads at the receivers, only in the plane
+        arrows        True: draw arrows from sender to receiver, which requires positions [N, 2]
         labels        text at each node, as a list of N strings, some of which may be empty, or None
         names         a name for each class, for the legend. If None, "class 0", "class 1", ...
         value_label   label of the scale of the values
@@ -163,11 +163,14 @@ def layout(graph, dimensions=2, rng=0):
 
 
 def _canvas(ax, size, dimensions):
-    """Return an empty `Picture` in the plane, or with three-dimensional Axes."""
+    """Return a `Picture` to draw into, with Axes of 2 or 3 dimensions."""
     if dimensions == 2 or ax is not None:
         picture = canvas(ax, size)
         if dimensions == 3 and picture.ax.name != "3d":
-            raise ValueError('plot.graph: positions [N, 3] need an Axes with projection="3d"')
+            raise ValueError(
+                'plot.graph: positions [N, 3] need an ax with projection="3d", got '
+                f'"{picture.ax.name}". Leave ax= out to create one'
+            )
         return picture
     picture = figure(size=size)
     fig = picture.ax.get_figure()

@@ -1,4 +1,4 @@
-"""The `Picture` that every function of `plot` returns, and helpers that these functions share."""
+"""The `Picture` that most functions of `plot` return, and helpers that these functions share."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from tinyattn.plot.style import DPI, PALE, SIZE, pyplot, style
 
 
 class Picture:
-    """A figure that was drawn. A notebook shows it at the end of a cell.
+    """A drawn figure, which a notebook shows at the end of a cell.
 
     Args:
         figure   the matplotlib Figure
@@ -42,7 +42,7 @@ class Picture:
 
 
 def figure(rows=1, columns=1, *, size=None, **options):
-    """Return an empty `Picture` in this style, to be filled with `ax=picture.axes[i]`.
+    """Return an empty `Picture`, into which functions of `plot` draw with `ax=picture.axes[i]`.
 
     Args:
         rows      number of rows of axes
@@ -74,7 +74,7 @@ def canvas(ax, size, **options):
         ax = ax.ax
     if not hasattr(ax, "get_figure"):
         raise TypeError(
-            f"ax: expected a matplotlib Axes, such as picture.axes[0], got {type(ax).__name__}"
+            f"plot: ax must be a matplotlib Axes, such as picture.axes[0], got {type(ax).__name__}"
         )
     return Picture(ax.get_figure(), [ax])
 
@@ -103,11 +103,11 @@ def real_array(name, values, ndim=None):
     Args:
         name     name of the function or argument, for error messages
         values   an array, Tensor or list
-        ndim     number of axes, or several numbers that are possible. If None, any number
+        ndim     allowed number of axes, or a tuple of such numbers. If None, any number
 
     Raises:
         TypeError: the values are not real numbers
-        ValueError: the number of axes is another one
+        ValueError: the number of axes is not allowed
     """
     values = np.asarray(to_array(values))
     if values.dtype.kind not in "fiub":

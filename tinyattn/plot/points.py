@@ -108,7 +108,7 @@ def decision_boundary(
 def _check_points(name, points, classes, names):
     points = real_array(name, points, 2)
     if points.shape[1] != 2 or len(points) == 0:
-        raise ValueError(f"{name}: points must be [N, 2] with N >= 1, got {points.shape}")
+        raise ValueError(f"{name}: points must be [N, 2] with N >= 1, got shape {points.shape}")
     if classes is None:
         return points, np.zeros(len(points), int), names
     classes = real_array(f"{name}: classes", classes, (1, 2)).ravel()
@@ -125,7 +125,8 @@ def _check_points(name, points, classes, names):
         )
     if names is not None and len(names) <= classes.max():
         raise ValueError(
-            f"{name}: {len(names)} names are too few for classes up to {classes.max()}"
+            f"{name}: names must have an entry for each class up to {int(classes.max())}, got "
+            f"{len(names)}"
         )
     return points, classes.astype(int), names
 

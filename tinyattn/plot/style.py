@@ -71,9 +71,10 @@ def pyplot():
 
 @cache
 def _in_notebook():
-    """Return whether this is a notebook, where figures are shown at half the size of their pixels.
+    """Return whether a notebook shows figures at half their size in pixels.
 
-    Figures then match the text around them, and stay sharp when a slide enlarges them.
+    If the user has not chosen a format, this size is chosen here. Figures then match the text
+    around them, and stay sharp when a slide enlarges them.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:
@@ -95,8 +96,8 @@ def style():
 
     At the end of the block, the previous settings are restored.
     """
-    # matplotlib's rc_context would also restore the "interactive" that a notebook sets when it
-    # draws the first figure, and no further figure would be shown
+    # matplotlib's rc_context would also restore the setting "interactive", which a notebook changes
+    # when it draws the first figure, and no further figure would be shown
     settings = pyplot().rcParams
     before = {name: settings[name] for name in _wanted()}
     use_style()

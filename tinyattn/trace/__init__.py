@@ -2,7 +2,7 @@
 
     ta.trace(loss)                      a result that has already been computed
     ta.trace(loss, model)               the same, if no variable here holds the model
-    ta.trace(f, x, y)                   runs f(x, y) and also knows its lines and layers
+    ta.trace(f, x, y)                   runs f(x, y), and also records its lines and layers
     with ta.trace() as t: ...           the same for the lines of a block
 
 A notebook displays the result, and `.save("trace.html")` writes a file that needs no network. Click
@@ -10,9 +10,9 @@ any number on the page to see the terms it was computed from, and how its gradie
 computed.
 
 The files, in reading order: `tape` copies the steps and their gradients. `jacobian_rows` uses each
-rule to find the inputs of an element, and `forward` measures the same slopes. `patterns` and
-`terms` store them in few numbers, `record` notes names, lines and layers, and `build` and `page`
-combine everything.
+operation's rule to find the inputs of an element and their slopes, and `forward` measures the same
+slopes. `patterns` stores them in few numbers, and `terms` finds out which results are sums.
+`record` notes names, lines and layers, and `build` and `page` combine everything.
 """
 
 import sys
@@ -24,7 +24,7 @@ __all__ = ["Block", "Trace", "trace"]
 
 
 class _Callable(ModuleType):
-    """A class of modules that makes this package, `ta.trace`, callable like its main function."""
+    """The class of this package, `ta.trace`, which makes it callable like its main function."""
 
     def __call__(self, *args, **options):
         return trace(*args, **options)

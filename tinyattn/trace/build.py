@@ -18,7 +18,7 @@ STORED = 3_000  # a step with at most this many slopes keeps each measured slope
 
 
 def built(tape, recorder, model=None, title="trace"):
-    """Return the data of the page in dictionaries and lists, and {id of an array: its index}.
+    """Return the data of the page in dictionaries and lists, and {id of an array: its node}.
 
     Args:
         tape       the `Tape` with all steps
@@ -39,14 +39,14 @@ def _small_enough(tape):
     cells = max([s.y.size for s in tape.steps], default=0)
     if len(tape.steps) > MOST_STEPS or cells > MOST_CELLS:
         raise ValueError(
-            f"trace: {len(tape.steps)} steps with up to {cells} elements are too many, because the "
-            f"page shows at most {MOST_STEPS} steps and {MOST_CELLS} elements. Trace a shorter "
-            "sequence, fewer layers or a smaller batch"
+            f"trace: {len(tape.steps):,} steps with up to {cells:,} elements each are too many, "
+            f"because the page shows at most {MOST_STEPS} steps of {MOST_CELLS:,} elements. Trace "
+            "a shorter sequence, fewer layers or a smaller batch"
         )
 
 
 class Builder:
-    """The nodes of the page, which are given arrays and results, oldest first.
+    """A builder of the nodes of the page, which are given arrays and results, oldest first.
 
     Args:
         tape       the `Tape` with all steps
@@ -94,7 +94,7 @@ class Builder:
     # ---- arrays that were given
 
     def _leaf(self, x, value):
-        """Return a node for an array that no step computed: a parameter, an input, a constant."""
+        """Add a node for an array that no step computed: a parameter, an input, a constant."""
         key = id(x) if x is not None else id(value)
         is_array = isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
         if key in self.number or not is_array:
@@ -133,8 +133,9 @@ class Builder:
         self.entries += sum(len(r.columns) for r in rows if r is not None)
         if self.entries > MOST_ENTRIES:
             raise ValueError(
-                f"trace: there are more than {MOST_ENTRIES} slopes after {len(self.nodes)} arrays. "
-                "Trace a shorter sequence, fewer layers or a smaller batch"
+                f"trace: the first {len(self.nodes)} arrays have more than {MOST_ENTRIES:,} "
+                "slopes, which are too many for a page. Trace a shorter sequence, fewer layers or "
+                "a smaller batch"
             )
         forms = packed(step, rows)
         inputs = [self._input(step, k, form) for k, form in enumerate(forms)]
@@ -170,7 +171,7 @@ class Builder:
         return 2 if found is None or found.text in names.DULL else found.rank
 
     def _input(self, step, k, form):
-        """Return an operand as the page needs it, which is a node, a number, or a text."""
+        """Return what the page shows of operand k: its node, number or text, or None."""
         x, value = step.inputs[k], step.values[k]
         key = id(x) if x is not None else id(value)
         if key in self.number:
@@ -269,9 +270,9 @@ def _measured(step, function, rows, forms):
     measured   for a small step, the slopes by differences in the order of the rule's slopes
     wrong      [element of y, column, rule's slope, measured slope] where the two differ
 
-    Returns the number of compared slopes and the largest difference, or None if the function is
-    unknown. A compiled kernel is not measured, because some of its inputs were computed from
-    others.
+    The result is {"compared", "wrong", "largest"}: the number of compared slopes, the number of
+    those that differ, and the largest difference of the others. It is None if the function is
+    unknown, or for a compiled kernel, some of whose inputs were computed from others.
     """
     if function is None or "residuals" in step.options:
         return None
@@ -300,7 +301,7 @@ def _measured(step, function, rows, forms):
 
 
 def _columns_of(step, r, k, columns):
-    """Return the rule's slopes [elements of y, columns] of some input elements."""
+    """Return the rule's slopes [elements of y, columns] for the elements `columns` of input k."""
     place = np.full(np.size(step.values[k]), -1)
     place[columns] = np.arange(len(columns))
     out = np.zeros((step.y.size, len(columns)))

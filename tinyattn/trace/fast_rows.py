@@ -122,7 +122,7 @@ def _places(step):
 
 
 def _slopes(step, columns, colour, number):
-    """Return, for each input, dy_i/dx of the single source of each element i."""
+    """Return, for each input, dy_i/dx of the single source of each element i of y, or None."""
     found = [None] * len(step.values)
     for c in range(number):
         mine = np.flatnonzero(colour == c)

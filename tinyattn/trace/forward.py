@@ -1,4 +1,4 @@
-"""Find the function behind an operation, so that slopes can be measured with it."""
+"""Find the function behind an operation, and measure slopes with it."""
 
 import sys
 from types import FunctionType
@@ -31,9 +31,9 @@ def function_of(operation, seen=None):
 
 
 def primitives_of(value):
-    """Return a list of the primitives that a value of any type is, or is implemented by.
+    """Return a list of the primitives behind a value of any type: itself, or its implementations.
 
-    A primitive is the result of `ta.primitive` for a function.
+    A primitive is the result of `ta.primitive` for a function. For other values, the list is empty.
     """
     if type(value) is not FunctionType:
         return []
@@ -42,7 +42,7 @@ def primitives_of(value):
 
 
 def _spaces(operation):
-    """Return the global names of the files that define the rules."""
+    """Yield the global names, {name: value}, of the files that define an operation's rules."""
     rules = [operation.joint] if operation.joint is not None else list(operation.rules)
     for rule in rules:
         for f in [rule, *_enclosed(rule)]:
@@ -160,10 +160,10 @@ class Measured:
         return wrong
 
     def _range(self, j):
-        """Return the range of a correct slope.
+        """Return the (lowest, highest) correct slope for element j of x.
 
-        At a kink, it reaches from the slope on one side to the slope on the other. Where the
-        function is steep, it covers the results of differences with another step.
+        At a kink, the range reaches from the slope on one side to the slope on the other. Where
+        the function is steep, the range covers the results of differences with another step.
         """
         h, here = self._h(j), self._at(j, 0)
         sides = (self._at(j, h) - here) / h, (here - self._at(j, -h)) / h

@@ -12,7 +12,7 @@ from tinyattn.trace.fast_rows import Rows, element_by_element, moved
 from tinyattn.trace.forward import run
 from tinyattn.trace.tape import pull
 
-# elements of y times elements of the inputs, up to which rules are evaluated more often
+# elements of y times elements of the inputs, up to which a rule is evaluated MANY times, not FEW
 SMALL = 20_000
 FEW, MANY = 2, 8  # number of extra evaluations of a rule at other numbers
 # elements of the first extra evaluations. If they show nothing new, the rest are skipped
@@ -103,7 +103,7 @@ def _joined(found):
 
 
 def _elsewhere(step, function):
-    """Yield the same step at other numbers, which are its own, reordered, scaled and negated."""
+    """Yield the same step at other inputs, its own numbers reordered, scaled and partly negated."""
     if function is None:
         return
     work = step.y.size * sum(np.size(v) for v in step.values if isinstance(v, np.ndarray))

@@ -9,10 +9,9 @@ DULL = {"x", "y", "out", "output", "input", "result", "t", "a", "b", "inputs", "
 
 
 def base_name(step, recorder, operands):
-    """Return the text for a result, and whether it is short enough to be part of an expression.
+    """Return the text for a result, and whether the text is the name of a variable.
 
-    The text is a variable of the user or of the library, an expression of two names, or the name of
-    the operation.
+    Otherwise, the text is a short expression of two names, or the name of the operation.
 
     Args:
         step       the `Step` that computed the result
@@ -71,7 +70,7 @@ def of_parameters(recorder, roots):
 
 
 def of_modules(roots):
-    """Return {id of a module: the name of its frame}."""
+    """Return {id of a module: label of its frame on the page}."""
     found = {}
     for root in roots:
         for name, m in root.named_modules():

@@ -1,7 +1,7 @@
 """The page: data, scripts and styles in one HTML file that needs no network.
 
-Data and scripts are packed with zlib. `page/inflate.js` unpacks them in the browser, which then
-shows the scripts exactly as in `page/`, including comments.
+Data and scripts are packed with zlib. `page/inflate.js` unpacks them in the browser, whose
+developer tools then show the scripts exactly as in `page/`, including comments.
 """
 
 import base64

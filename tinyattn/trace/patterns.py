@@ -16,8 +16,9 @@ def packed(step, rows):
 
     n       number of slopes in every row. If the rows differ, `starts` is given instead
     first   the first column of each row, or "i" if it is the index of the row
-    offset  the columns from the first one on, as a number (equal steps) or a list. `columns` lists
-            all columns instead if there is no pattern
+    offset  distance from each column to the next, if it is always the same, or else a list with
+            the distance of each column from the first. `columns` lists all columns instead if there
+            is no pattern
     slope   one number for all slopes. Otherwise, `row` is a number for each row, `same` is one row
             for all, `partner` is the input with the slopes as its values, or `slopes` lists all
             slopes
@@ -67,7 +68,7 @@ def _slopes(step, rows, k, n):
 
 
 def _partner(step, rows, k, n):
-    """Return the input whose values are the slopes of input k, as in a product."""
+    """Return the index of an input whose values are the slopes of input k, as in a product."""
     for p, other in enumerate(rows):
         if p != k and other is not None and _equal(other) == n:
             values = np.asarray(step.values[p]).reshape(-1)

@@ -20,7 +20,7 @@ from tinyattn.trace.forward import primitives_of
 from tinyattn.trace.tape import Tape
 
 HERE = os.path.dirname(os.path.dirname(autograd.__file__)) + os.sep
-# Results are computed in these files, but their lines do not explain the computation ...
+# Results are computed in these folders, but their lines do not explain the computation ...
 ENGINE = tuple(HERE + folder + os.sep for folder in ("engine", "ops", "kernels", "trace"))
 # ... except for the array algebra of layers, whose variables are the letters of their formulas. It
 # is in the files of ops/ that have the same name as a public file.
@@ -73,7 +73,8 @@ class Name(NamedTuple):
     """The name of a variable that holds an array.
 
     Attributes:
-        rank   0 for a variable in the user's code, 1 in the library's
+        rank   0 for a variable of the user, 1 for a variable of the library, 2 for the result of a
+               user's function. A name of smaller rank replaces one of larger rank
         text   name of the variable
     """
 
@@ -82,7 +83,7 @@ class Name(NamedTuple):
 
 
 class Recorder:
-    """The observations while recording was on.
+    """A recorder of the calls, lines and names of a computation.
 
     Attributes:
         calls       the calls of layers and public functions, in the order in which they began
@@ -91,9 +92,10 @@ class Recorder:
         names       {id of a Tensor, array or module: Name}
         functions   {operation: its function}
         roots       the outermost modules that were called
-        tape        the tape of the last backward pass that ran in the meantime, or None
-        given       tensors that were made of the arguments of a traced function
-        last        the latest single number that was assigned to a variable of the user, or None
+        tape        the tape of the last backward pass that ran during recording, or None
+        given       tensors that were made from the arguments of a traced function
+        last        the latest Tensor with a single number that was computed, requires a gradient
+                    and was assigned to a variable of the user, or None
     """
 
     def __init__(self):
@@ -108,8 +110,8 @@ class Recorder:
         """Record inside the block.
 
         Args:
-            frame   frame whose further lines are recorded, too. If None, only functions that are
-                    called inside the block
+            frame   frame whose further lines are recorded, too. If None, only the lines of
+                    functions that are called inside the block are recorded
         """
         before = sys.gettrace(), frame and frame.f_trace
         if frame is not None:
@@ -124,14 +126,14 @@ class Recorder:
                 self.look(frame.f_locals, 0, 0)
 
     def look(self, variables, rank, born):
-        """Note the names of the variables.
+        """Note the names of the variables, and the operations of the primitives among them.
 
         In a function of the library, a name counts only for arrays that were computed during that
         call, not for its arguments.
 
         Args:
             variables   {name: value}
-            rank        0 for variables of the user, 1 for those of the library
+            rank        rank of the names, as in `Name`
             born        time at which the function of the library was called
         """
         for name, value in list(variables.items()):
@@ -145,7 +147,7 @@ class Recorder:
                     self._note(x, Name(rank, text))
 
     def find_roots(self, tape):
-        """Take as roots the modules that a variable holds and whose parameters are on a tape."""
+        """Set `roots` to the outermost named modules whose parameters are used on `tape`."""
         used = {id(x) for step in tape.steps for x in step.inputs if x is not None}
         modules = [
             m
@@ -156,7 +158,7 @@ class Recorder:
         self.roots = [m for m in modules if id(m) not in inner]
 
     def find_boxes(self, tape):
-        """Add the calls of functions that the results remember, outer ones first."""
+        """Set `calls` to the recent library calls that ended on `tape`, outer ones first."""
         ends = {step.tensor._created for step in tape.steps}
         found = [Call(box.begin, box.end, Closed(box.name)) for box in RECENT if box.end in ends]
         self.calls = sorted(found, key=lambda call: (call.begin, -call.end))
@@ -213,7 +215,7 @@ class Recorder:
         return follow
 
     def _come_back(self, frame):
-        """After a call, continue with the line of the caller, and of the user."""
+        """After a call, note again the line of the caller, and the line of the user's code."""
         inside = True
         while frame is not None and frame.f_code.co_filename.startswith(HERE):
             file = frame.f_code.co_filename
@@ -225,7 +227,7 @@ class Recorder:
             self.lines.append(Line(self._now(), frame.f_code.co_filename, frame.f_lineno))
 
     def _what(self, frame):
-        """Return the module of this forward, or the name of a public function of the library."""
+        """Return the module whose forward begins, or the name of a public function, or None."""
         name, me = frame.f_code.co_name, frame.f_locals.get("self")
         if isinstance(me, nn.Module):
             if name != "forward":
@@ -249,7 +251,7 @@ class Recorder:
 
 
 def _named(name, value):
-    """Return (text, Tensor, array or module) of a variable, and of the elements of a list."""
+    """Yield (text, value) for a Tensor, array or module, and for those in a list or dictionary."""
     if isinstance(value, Tensor | np.ndarray | nn.Module):
         yield name, value
     elif isinstance(value, list | tuple) and len(value) <= MOST_ITEMS:

@@ -40,7 +40,7 @@ def source_of(function):
 
 
 def _tidy(text):
-    """Indent the second and later lines of a lambda less."""
+    """Return the text of a lambda, with its second and later lines indented by only 4 spaces."""
     first, _, rest = text.partition("\n")
     return first + ("\n" + textwrap.indent(textwrap.dedent(rest), "    ") if rest else "")
 
@@ -61,7 +61,7 @@ def _first_line(node):
 
 
 def short(file):
-    """Return tinyattn/ops/matmul.py for a file of the package, and the file name for any other."""
+    """Return a package file's path, such as tinyattn/ops/matmul.py, or another file's name."""
     inside = relpath(file, PACKAGE) if file.startswith(PACKAGE) else basename(file)
     return inside.replace("\\", "/")
 
@@ -91,7 +91,7 @@ def described(operation, function):
 
 
 def _written(rule):
-    """Return the rule as it is written in the source, which is inside another one for a kernel."""
+    """Return the function that the source contains for a rule. A kernel's rule encloses it."""
     rule = getattr(rule, "__wrapped__", rule)
     for cell in getattr(rule, "__closure__", None) or ():
         inside = cell.cell_contents

@@ -63,7 +63,7 @@ class Tape:
         return Step(t, t._operation, list(t._inputs), values, dict(t._options), self.copy_of(t))
 
     def copy_of(self, x):
-        """Return a Tensor's array, or an array, as it was when the tape was read."""
+        """Return a copy of x, a Tensor or an array, as it was when the tape was read."""
         array = x._data if isinstance(x, Tensor) else x
         if not isinstance(array, np.ndarray):
             return array
@@ -88,15 +88,15 @@ class Tape:
 def _check_root(root):
     if not isinstance(root, Tensor):
         raise TypeError(
-            f"trace: expected a Tensor, also from a function, got {type(root).__name__}. Return "
+            f"trace: expected a function that returns a Tensor, got {type(root).__name__}. Return "
             "the loss"
         )
     if not root.requires_grad:
         raise RuntimeError(messages.NO_GRAPH.replace("backward", "trace", 1))
     if root.size != 1:
         raise ValueError(
-            f"trace: the result must be a single number, got shape {root.shape}. Reduce it (sum, "
-            "mean), or pick one element"
+            f"trace: the result must be a single number, got shape {root.shape}. Take its sum or "
+            "mean, or select one element"
         )
 
 
@@ -129,7 +129,7 @@ def pull(step, g, constants=False):
 
 
 def _one(rule: Callable, g, step, options, value, must):
-    """Return the gradient of one input, or None for a constant without a derivative."""
+    """Return the gradient of the input `value`, or None if its rule fails and `must` is False."""
     try:
         d = rule(g, step.y, *step.values, **options)
         d = where_none_arrives(step.operation, g, d)

@@ -6,10 +6,11 @@ import numpy as np
 def summands(step, rows, packed):
     """Return the indices of the inputs whose terms slope · value sum to every y_i, or None.
 
-    The arguments are a `Step`, its list of `Rows`, and the result of `packed`. The choices are
-    tested in this order: all inputs, all but one of a pair of factors, a single input. The last
-    choice finds that attention is a sum over its values. The sum is also correct where
-    the operation is not a sum (maximum, relu): this is Euler's theorem for functions of degree one.
+    `rows` is the list of `Rows` of the `Step`, and `packed` is what the function `packed` returns
+    for them. The choices are tested in this order: all inputs, all but one of a pair of factors, a
+    single input. The last choice finds that attention is a sum over its values. The terms also sum
+    to y_i for some operations that are not sums (maximum, relu), by Euler's theorem for homogeneous
+    functions of degree one.
     """
     inputs = [k for k, r in enumerate(rows) if r is not None]
     with np.errstate(all="ignore"):
@@ -32,7 +33,7 @@ def _adds_up(step, sums):
 
 
 def _without_partner(step, inputs, packed):
-    """Return all inputs except one factor of a product, because a product counts only once."""
+    """Yield the inputs without one factor of a product, because a product counts only once."""
     is_tensor = [x is not None for x in step.inputs]
     for k in sorted(inputs, key=lambda k: not is_tensor[k]):
         partner = packed[k].get("partner")

@@ -40,8 +40,8 @@ def trace(what=None, *args, model=None, title=None, labels=()):
         model    module whose parameters are named. If None, it is found among your variables or
                  the modules that ran
         title    title of the page. If None, it depends on `what`
-        labels   labels for the rows of all arrays with this number of rows, such as the tokens of a
-                 text
+        labels   labels for the rows of all arrays with as many rows as there are labels, such as
+                 the tokens of a text
 
     Returns:
         a `Trace`, or for a block a `Block`, which becomes a trace when the block ends
@@ -49,7 +49,7 @@ def trace(what=None, *args, model=None, title=None, labels=()):
     Raises:
         TypeError: `what` is neither a Tensor nor a function, or the function returns no Tensor
         ValueError: the result is not a single number, or the computation is too large
-        RuntimeError: the result depends on nothing that requires a gradient
+        RuntimeError: the result depends on nothing that requires a gradient, or its graph was freed
     """
     frame = sys._getframe(1)
     if frame.f_code.co_name == "__call__" and frame.f_globals.get("__name__") == __package__:
@@ -189,10 +189,13 @@ class Trace:
     def _need_gradient(self, number, what):
         node = self.data["nodes"][number]
         if node["grad"] is None:
-            raise ValueError(f"trace: {node['name']} has no gradient, so there is no {what}")
+            raise ValueError(
+                f"trace: {node['name']} has no gradient, so there is no {what}. "
+                "Choose an array that requires a gradient"
+            )
 
     def _measured(self, number, element):
-        """Return dL/d(the element) by running everything again, or None for anything but a leaf."""
+        """Return dL/d(element), measured by running everything again, or None if not a leaf."""
         leaves = {id(x): x for s in self.tape.steps for x in s.inputs if x is not None}
         tensor = next(
             (
@@ -231,7 +234,7 @@ class Trace:
 
 
 class Block:
-    """The block `with ta.trace() as t:`. Afterwards, `t` is displayed like any trace.
+    """The object t of `with ta.trace() as t:`, which becomes a trace when the block ends.
 
     Args:
         frame    frame of the block's code

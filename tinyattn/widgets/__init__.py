@@ -1,4 +1,4 @@
-"""Widgets: small explorers for decks and notebooks, one line each, without a server or a network.
+"""Widgets: small explorers for decks and notebooks, which need neither a server nor a network.
 
     widgets.temperature([2.0, 1.0, 0.5], ["cat", "dog", "fish"])
 

@@ -38,8 +38,8 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
         "neighbours",
         "Neighbours: the k nearest, or all within a radius",
         "With the k nearest, each point has k neighbours, however far away they are. With a "
-        "radius, each point has all neighbours within it, perhaps none. Point at a point to see "
-        "its neighbours.",
+        "radius, the neighbours of a point are all other points within this distance, of which "
+        "there may be none. Point at a point to see its neighbours.",
         {"points": points, "sizes": sizes, "what": what, "reach": reach, "start": {"k": k}},
         still.points(f"the {k} nearest neighbours", points, sizes, edges),
     )
@@ -103,8 +103,8 @@ def gravnet(distances, sharpness=10.0):
     return Widget(
         "gravnet",
         "GravNet: how far a neighbour still counts",
-        "The message of a neighbour is multiplied by exp(−c d²). If the network spreads its "
-        "points, this has the same effect as a larger c.",
+        "The message of a neighbour is multiplied by exp(−c d²). If the network moves the points "
+        "farther apart, this has the same effect as a larger c.",
         {"distances": distances, "start": {"c": float(np.log10(sharpness))}},
         still.curves(f"weight exp(−{sharpness:g} d²)", d, [np.exp(-sharpness * d * d)], "distance"),
     )
@@ -158,7 +158,7 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
         x        learned position of each point [N, 2]
         truth    true object of each point [N] int, or None if it is not shown
         t_beta   initial threshold: only points with a larger β can start an object
-        t_d      initial distance within which an object takes free points
+        t_d      initial distance t_d within which an object collects the free points
 
     Returns:
         a `Widget`
@@ -174,8 +174,8 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
         "thresholds",
         "From points to objects: two thresholds",
         "The point with the highest β above the threshold becomes a condensation point and "
-        "collects all free points within t_d (the dashed circle). Then the next free point "
-        "follows. Condensation points have a thick edge.",
+        "collects all free points within t_d (the dashed circle). Then the remaining free point "
+        "with the highest β follows, and so on. Condensation points have a thick edge.",
         {
             "beta": beta,
             "x": x,
@@ -189,5 +189,5 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
 def _plane(name, what, points):
     points = numbers(name, what, points, 2)
     if points.shape[1] != 2:
-        raise ValueError(f"widgets.{name}: {what} must be [N, 2], got {points.shape}")
+        raise ValueError(f"widgets.{name}: {what} must be [N, 2], got shape {points.shape}")
     return points

@@ -16,10 +16,10 @@ DARK = "[data-jp-theme-light=false] .explorer>iframe{color-scheme:dark}"
 
 
 def iframe(page, title, height, still=""):
-    """Return the HTML of an output that contains a page.
+    """Return the HTML of a notebook's output that contains a page.
 
     The frame and its replacement share one cell of a grid, so no space stays empty without the
-    frame. If the cell has a height, as in a deck, the frame has the same height.
+    frame. If the cell has a height, as in a deck, the frame is not higher than the cell.
 
     Args:
         page     HTML of the page

@@ -51,8 +51,8 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
         "attention",
         f"Attention {'of ' + what if what else 'weights'}".strip(),
         "Point at a word on the left. A weight tells how much of a value the word receives, but "
-        "not how the result would change without it, because the values themselves, other heads "
-        "and residual paths matter as well.",
+        "not how the result would change without this value, because the values themselves, other "
+        "heads and residual paths matter as well.",
         {
             "weights": np.round(weights, 4),
             "queries": queries,
@@ -76,7 +76,7 @@ def sampling(logits, tokens, texts, taken=None):
     Args:
         logits   logits of the next token at P positions of a text [P, V]
         tokens   labels of the V tokens
-        texts    the text up to each of the P positions, a list
+        texts    list of P strings, the text up to each position
         taken    index of the token that follows at each position [P] int, or None if it is not
                  shown
 
@@ -122,7 +122,7 @@ def spectral_radius(W, g=None, steps=40):
     """
     W = numbers("spectral_radius", "W", W, 2)
     if W.shape[0] != W.shape[1]:
-        raise ValueError(f"widgets.spectral_radius: W must be square, got {W.shape}")
+        raise ValueError(f"widgets.spectral_radius: W must be square, got shape {W.shape}")
     radius = np.abs(np.linalg.eigvals(W)).max()
     if radius == 0:
         raise ValueError(
@@ -163,7 +163,7 @@ def positions(d=32, length=64, base=10_000.0):
     Args:
         d        number of features, which must be even
         length   number of positions p, at least 2
-        base     number above 1. Pair k has the wavelength 2π base^(2k/d), which is at most 2π base
+        base     number above 0. Pair k has the wavelength 2π base^(2k/d)
 
     Returns:
         a `Widget`

@@ -55,7 +55,7 @@ def score_variance(q, keys, dimensions=None):
         "score_variance",
         "Why scores are divided by √d",
         "Each feature adds a random term, so the variance of q·k is d times that of one term. "
-        "These are the first d features of one query and its keys.",
+        "The scores use the first d features of one query and its keys.",
         {"scores": scores, "dimensions": list(dimensions)},
         still.bars(
             f"weights softmax(q·k) at d = {dimensions[-1]}, largest first",
@@ -84,7 +84,7 @@ def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
     first = softmax(np.array([1.0 * query[0] + (110 / 60) * query[1], other @ query]))
     return Widget(
         "vectors",
-        "Length and angle make the weight",
+        "Length and angle determine the weight",
         "q·k = |q| |k| cos(angle): a key that points the other way gets a negative score, and a "
         "long key gets more than a short one in the same direction.",
         {"query": query, "other": other},
@@ -93,6 +93,6 @@ def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
 
 
 def softmax(scores):
-    """Return the weights of scores along the last axis, as the page computes them."""
+    """Return the softmax of scores along the last axis, as the page computes it."""
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)

@@ -24,7 +24,7 @@ class Widget:
         data      {name: value} that the script uses, with arrays, numbers, texts and lists
         still     SVG text of the image that is shown where scripts do not run
         height    height of the frame in pixels
-        parts     names of further scripts in page/ that run before it
+        parts     names of further scripts in page/ that run before this script
     """
 
     def __init__(self, name, title, caption, data, still, height=560, parts=()):
@@ -75,7 +75,8 @@ def numbers(name, what, values, ndim):
         ndim     number of axes
 
     Raises:
-        ValueError: there are no numbers, some are not finite, or the number of axes is another one
+        ValueError: the values are not real numbers, there are none, some are not finite, or the
+            number of axes is not `ndim`
     """
     array = np.asarray(to_array(values))
     if array.dtype.kind not in "fiub" or array.ndim != ndim or array.size == 0:
@@ -85,7 +86,7 @@ def numbers(name, what, values, ndim):
             f"shape {array.shape}"
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"widgets.{name}: {what} must be finite, got nan or infinity in it")
+        raise ValueError(f"widgets.{name}: {what} must be finite, but it contains nan or infinity")
     return array.astype(np.float64)
 
 
@@ -99,7 +100,7 @@ def names_of(name, what, given, count):
         count   required number of names
 
     Raises:
-        ValueError: there is another number of names
+        ValueError: the number of names is not `count`
     """
     names = [str(i) for i in range(count)] if given is None else [str(n) for n in given]
     if len(names) != count:
@@ -108,7 +109,7 @@ def names_of(name, what, given, count):
 
 
 def _plain(value):
-    """Return arrays as lists of numbers with six digits."""
+    """Return the value with its arrays as lists, and its floats rounded to six digits."""
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, dict):

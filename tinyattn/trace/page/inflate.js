@@ -1,5 +1,5 @@
 "use strict";
-// The page is packed with zlib. This unpacks it, at once and in every browser: RFC 1951.
+// The page is packed with zlib. This file unpacks it in every browser, without waiting: RFC 1951.
 
 const LENGTHS = [3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258];
 const LENGTH_BITS = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];

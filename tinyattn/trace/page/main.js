@@ -9,7 +9,7 @@ function draw(turned = true) {
   $("#phase").textContent = backward ? `backward ${state.at - half + 1} of ${steps.length - half}` : `forward ${state.at + 1} of ${half}`;
   $("#what").textContent = (state.gradients ?? backward) ? "gradients" : "values";
   $("#walk-on").hidden = Boolean(state.walk) || !walkTarget();
-  const focused = document.activeElement?.closest("#arrays, #sum, nav");  // what is drawn anew
+  const focused = document.activeElement?.closest("#arrays, #sum, nav");  // is drawn again
   drawOverview();
   drawWhere(node);
   const lead = backward ? came(node, i) : group ? folded(group, node, i, slopesThrough(group, node, i)) : made(node, i);
@@ -21,7 +21,7 @@ function draw(turned = true) {
   if (focused) (focused.tagName === "NAV" ? $("nav .now") : $(".array.this td.chosen"))?.focus({ preventScroll: true });
 }
 
-// the chosen number, or in the first words of a walk the one that they speak of
+// the chosen number, or at the first stop of a walk the number that the walk explains
 function showChosen() {
   const opening = state.walk?.at === 0 && $(".array:not(.this) td.followed");
   const cell = opening || $(".array.this td.chosen");
@@ -127,7 +127,7 @@ $("#range").oninput = (event) => go(visible(Number(event.target.value), 1));
 
 // ---- start
 
-// a number that somebody chose as the first to be looked at
+// the number chosen with trace.start, at which the page opens
 function openAt(node, i, backward) {
   [node, i] = origin(node, i);
   state.at = Math.max(0, stepOf(node, backward));

@@ -2,7 +2,7 @@
 
 const ROW = 46, BOX = 28, INDENT = 14, LANE = 11, LEFT = 4;
 
-// what training or somebody else changes: an array with a gradient that no step made
+// an array with a gradient that no step computed, such as a parameter
 const isLeaf = (node) => node.kind !== "result" && Boolean(node.grad);
 
 function overviewRows() {
@@ -95,7 +95,7 @@ function edges(rows, rowOf) {
   return { paths, lanes: ends.length };
 }
 
-// ends: where each box ends on the right
+// ends: the right end of each box
 function drawnEdges(rows, paths, width, ends) {
   const { node } = now();
   const left = (r) => LEFT + rows[r].depth * INDENT;

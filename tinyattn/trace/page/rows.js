@@ -1,4 +1,4 @@
-// What an element is made of, and where it goes: the rows of the Jacobians (trace/patterns.py).
+// From what an element is computed, and where it is used: the rows of the Jacobians (trace/patterns.py).
 
 const span = (rows, i) => (rows.starts ? [rows.starts[i], rows.starts[i + 1]] : [i * rows.n, (i + 1) * rows.n]);
 
@@ -26,7 +26,7 @@ function slopeAt(node, input, i, at) {
   return r.same ? r.same[at - i * r.n] : r.slopes[at];
 }
 
-// [{input, source, j, slope, measured, at}]: all that element i was made of, directly
+// [{input, source, j, slope, measured, at}]: all elements from which element i was computed directly
 function parts(node, i) {
   const found = [];
   for (const input of node.inputs ?? []) {
@@ -64,7 +64,7 @@ function placeOf(rows, i, j) {
   return -1;
 }
 
-// [{node, i, slope, measured}]: all elements that x[j] goes into; reshapes are passed through
+// [{node, i, slope, measured}]: all elements that are computed from x[j]; reshapes are skipped
 function uses(x, j) {
   const found = [];
   for (const [node, input] of x.users) {

@@ -1,11 +1,11 @@
-// The order of the steps, which of them are seen, and which number is looked at.
+// The order of the steps, which of them are shown, and which number is chosen.
 
 const state = {
   at: 0, chosen: new Map(), history: [], folded: new Set(), moves: false, gradients: null,
   opened: new Set(), slices: new Map(), walk: null,
 };
 let steps = [];   // [{node, backward}]: first all results, then each array when its gradient is complete
-let groups = [];  // layers and functions with what is seen of them
+let groups = [];  // layers and functions with those of their nodes that are shown
 
 const isHidden = (node) => node.through && !state.moves && node !== trace.last;
 const now = () => steps[state.at];
@@ -60,7 +60,7 @@ function go(at, i) {
   draw();
 }
 
-// The number that is looked at next lies on the path of the one before, where there is a path.
+// The next number is on the path of the number before, if there is a path.
 function follow(node, backward) {
   let best = null;
   if (backward) {
@@ -105,7 +105,7 @@ function chosenBelow(node) {
   return [null, 0];
 }
 
-// a click on a number: it is looked at from now on, and the paths through others are forgotten
+// a click on a number chooses it, and the paths through other numbers are forgotten
 function choose(node, i) {
   state.history.push([state.at, new Map(state.chosen)]);
   [node, i] = origin(node, i);
@@ -121,7 +121,7 @@ function choose(node, i) {
   draw();
 }
 
-// an array without a step of its own, such as an input that asks for no gradient
+// an array without a step of its own, such as an input that requires no gradient
 function aside(node, i) {
   state.history.pop();
   const said = { given: "was given", constant: "is a constant", parameter: "is a parameter" }[node.kind];

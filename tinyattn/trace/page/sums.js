@@ -1,4 +1,4 @@
-// What the chosen number was made of, or how its gradient came; and the arrays beside it.
+// How the chosen number or its gradient was computed, and the arrays beside it.
 
 const MOST_TERMS = 9;
 
@@ -22,7 +22,7 @@ function more(key, title, html) {
   return `<details data-key="${key}" ${state.opened.has(key) ? "open" : ""}><summary>${title}</summary>${html}</details>`;
 }
 
-// ---- forward: what y[i] was made of
+// ---- forward: how y[i] was computed
 
 function made(node, i) {
   const all = parts(node, i);
@@ -32,10 +32,10 @@ function made(node, i) {
   const summed = node.terms ? all.filter((p) => isSummand(node, p)) : [];
   html += copied(summed, all) ?? written(node, i, all) ?? (node.terms ? sum(node, i, summed) : `<p>computed by <b>${operationOf(node).name}</b> from these numbers</p>`);
   const lists = node.terms && !written(node, i, all) && !copied(summed, all);
-  return html + extras(node) + wrongNote(node) + (lists ? more("slopes", "How much does each number change it? The slopes", slopes(node, all)) : copied(summed, all) ? "" : slopes(node, all));
+  return html + extras(node) + wrongNote(node) + (lists ? more("slopes", "How much does each of these numbers change it? The slopes", slopes(node, all)) : copied(summed, all) ? "" : slopes(node, all));
 }
 
-// an index, an axis, a shape: what is no number of an array
+// inputs that are not numbers of an array: an index, an axis, a shape
 function extras(node) {
   const texts = node.inputs.filter((o) => "text" in o);
   return texts.length && operationOf(node).name !== "power"
@@ -109,11 +109,11 @@ function folded(group, node, i, outside) {
   if (rest) lines.push(`<tr><td class="quiet">and ${rest.count} with a smaller slope</td></tr>`);
   return `<h2>${escaped(nameOf(node, i))} = ${text(node.data[i])}</h2>
 <p>computed by <b>${escaped(group.label)}</b> in ${group.shown.length} steps <button data-group="${group.id}">open</button>${group.formula ? `: ${escaped(group.formula)}` : ""}</p>
-<p class="quiet">The chosen number depends on ${all.length} numbers outside of this box. If one of them changes by a little, the chosen number changes by slope times as much:</p>
+<p class="quiet">The chosen number depends on ${all.length} numbers outside this box. If one of them changes by a little, the chosen number changes by slope times as much:</p>
 <table class="dense"><tr><th></th><th>value</th><th>slope</th></tr>${lines.join("")}</table>`;
 }
 
-// ---- backward: how dL/dx[j] came
+// ---- backward: how dL/dx[j] was computed
 
 function came(node, i) {
   const g = node.grad?.[i];

@@ -9,7 +9,7 @@ function colour(value, reach) {
   return `rgba(${value < 0 ? "213,94,0" : "0,114,178"},${share.toFixed(3)})`;
 }
 
-// the largest |value|, but not thrown by a few outliers
+// the largest |value|, without a few outliers that are much larger than the others
 function reachOf(values) {
   const sizes = Float32Array.from(values, Math.abs).filter(Number.isFinite).sort();
   if (!sizes.length) return 0;
@@ -17,7 +17,7 @@ function reachOf(values) {
   return sizes.length > 50 && most > 4 * usual && usual > 0 ? usual : most;
 }
 
-// {node, values, marks: Map(element → slope) of the parts, title, slopes}
+// {node, grad: show its gradient, marks: Map(element → slope), values: numbers to show instead, lead: text before the name}
 function arrayBox({ node, grad, marks, values, lead = "" }) {
   const box = element("div", `array${node === now().node ? " this" : ""}`);
   values ??= grad ? node.grad : node.data;
@@ -42,7 +42,7 @@ function arrayBox({ node, grad, marks, values, lead = "" }) {
   return box;
 }
 
-// the element that the view is about: the chosen one, or the largest part
+// the element around which the numbers are shown: the chosen one, or the one with the largest slope
 function focusOf(node, marks) {
   if (node === now().node) return chosen();
   let best = -1, most = -1;
@@ -137,5 +137,5 @@ function map(view) {
 
 const legend = () => `<span>−<i class="scale" style="margin:0 5px"></i>+</span>
 <span><i style="box-shadow:0 0 0 3px var(--ink)"></i>chosen</span>
-<span><i style="box-shadow:0 0 0 1.5px var(--ink)"></i>part of it</span>
-<span><i style="outline:2px dashed var(--edge)"></i>slope 0</span>`;
+<span><i style="box-shadow:0 0 0 1.5px var(--ink)"></i>connected</span>
+<span><i style="outline:2px dashed var(--edge)"></i>with slope 0</span>`;

@@ -15,7 +15,7 @@ function mainPath(x, j) {
 
 const bold = (node, i) => `<b>${escaped(nameOf(node, i))}</b>`;
 
-// what a use multiplies a number with, if it does: "x[0, 1] = −0.5"
+// the factor by which a use multiplies a number, if it does: "x[0, 1] = −0.5"
 function factorOf(use) {
   if (use.at < 0 || !("partner" in use.input.rows)) return null;
   const [source, j, value] = partner(use.node, use.input, use.i, use.at);
@@ -51,7 +51,7 @@ function reasonOf(p) {
   if (p.node.terms?.includes(p.input.k)) {
     if (p.slope === 1 && !SUMS.has(name)) return `: ${escaped(name)} passes it on unchanged`;
     if (Math.abs(p.slope) === 1) return p.slope > 0 ? ": it is added once, unchanged" : ": it is subtracted once";
-    return `: it occurs ${text(p.slope)} times in the sum`;
+    return `, because it is multiplied by ${text(p.slope)}`;
   }
   const exponent = name === "power" && p.node.inputs.find((o) => "text" in o)?.text;
   if (Number(exponent) === 2) return `: the slope of x² is 2 x, here 2 · ${put(from.data[i])}`;
@@ -122,7 +122,7 @@ function startWalk() {
   showStop();
 }
 
-// without a chosen number: the number with the largest gradient among the weights used first, or what was given
+// the default: the number with the largest gradient in the weight that is used first, or in an input
 function firstWeight() {
   const asked = (kind) => trace.nodes.find((n) => n.kind === kind && n.grad && n.size);
   const node = asked("parameter") ?? asked("given");
@@ -140,7 +140,7 @@ function showStop() {
   draw();
 }
 
-// whether the page still shows what the card speaks of
+// whether the page still shows the number that the card explains
 function isAtStop() {
   const [node, i, backward] = state.walk.stops[state.walk.at].at;
   return state.gradients === null && state.at === Math.max(0, stepOf(node, backward)) && state.chosen.get(node.id) === i && !foldOf(node);

@@ -1,8 +1,8 @@
-// Attention weights of a real model: which words a word takes from, by layer and head.
+// Attention weights of a real model: from which words a word receives values, by layer and head.
 
 const WIDGET = {
   split: 566,
-  hint: "With the keyboard, go to the picture with Tab and choose the word with ↑ and ↓.",
+  hint: "Or select the figure with Tab, and choose the word with ↑ and ↓.",
   state: { over: null },
   controls: [
     { name: "layer", label: "layer", choices: DATA.weights.map((_, l) => String(l + 1)), start: 0 },

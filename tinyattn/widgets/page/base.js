@@ -2,11 +2,11 @@
 // What all widgets share: sliders, a pen that draws SVG, the mouse and the keys.
 //
 // A widget is WIDGET = {controls, values(state), draw(pen, values, state), said(values, state)} and
-// perhaps point(x, y): what a press or a drag there does to the state, over(mark): the same for what
-// is pointed at, key(key): the same for a key while the picture has the focus. hint: what to do
-// with the picture; inside(x, y): whether a drag may begin there; split: the x at which a narrow page
-// divides the picture, to show the right part below the left one. A control's off(state) tells
-// whether it has no effect now.
+// perhaps functions that change the state: point(x, y) for a press or a drag at this position,
+// over(mark) for the mark under the pointer, and key(key) for a key while the picture has the focus.
+// hint: what to do with the picture; inside(x, y): whether a drag may begin there; split: the x at
+// which a narrow page divides the picture, to show the right part below the left one. A control's
+// off(state) tells whether it has no effect now.
 
 const DATA = JSON.parse(document.querySelector("#data").textContent);
 const $ = (selector) => document.querySelector(selector);
@@ -36,7 +36,7 @@ function text(value) {
 
 const power = (exponent) => `10${[...String(exponent)].map((c) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c] ?? "⁻").join("")}`;
 
-// round numbers between low and high, and what to write at them
+// round numbers between low and high, with their texts
 function ticks(low, high) {
   const part = (high - low) / 5 || 1, unit = 10 ** Math.floor(Math.log10(part));
   const step = unit * [1, 2, 5, 10].find((n) => n * unit > 0.999 * part);

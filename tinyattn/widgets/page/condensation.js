@@ -1,4 +1,4 @@
-// Object condensation: what a point feels from the condensation points of its own and of other objects.
+// Object condensation: the force on a point from the condensation points of its own and of other objects.
 
 // pixels of the distance 1; a narrow picture still shows all condensation points
 const unit = () => Math.min(130, (room() / 2) / (1 + Math.max(...DATA.centres.map(([x]) => Math.abs(x)))), room() / 5);

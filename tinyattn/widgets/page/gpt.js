@@ -8,7 +8,7 @@ const dot = (a, b) => { let s = 0; for (let i = 0; i < a.length; i++) s += a[i] 
 const addTo = (a, b, factor = 1) => { for (let i = 0; i < a.length; i++) a[i] += factor * b[i]; return a; };
 const plus = (A, B) => A.map((row, t) => addTo(row.slice(), B[t]));
 
-// y = x Wᵀ + b, and from the gradient of y that of x
+// y = x Wᵀ + b, and the gradient of x from the gradient of y
 const linear = (X, W, b) => X.map((x) => Float64Array.from(W, (w, o) => dot(x, w) + b[o]));
 const linearBack = (G, W) => G.map((g) => W.reduce((sum, w, o) => addTo(sum, w, g[o]), zeros(W[0].length)));
 
@@ -32,13 +32,13 @@ function norm(X, { weight, bias }) {
   return { hat, spread, y: hat.map((h) => h.map((v, i) => weight[i] * v + bias[i])) };
 }
 
-// from the gradient of γ x̂ + β that of x: its mean and its part along x̂ are removed
+// the gradient of x from the gradient of γ x̂ + β: its mean and its part along x̂ are removed
 const normBack = (G, { hat, spread }, { weight }) => G.map((g, t) => {
   const of = g.map((v, i) => v * weight[i]), mean = sum([...of]) / of.length, along = dot(of, hat[t]) / of.length;
   return of.map((v, i) => (v - mean - hat[t][i] * along) / spread[t]);
 });
 
-// all that is computed for the tokens `ids`, kept for the sums and for the way back
+// the forward pass for the tokens `ids`, with all that the sums and the backward pass need
 function forward(model, ids) {
   const d = model.positions[0].length, size = d / model.heads;
   let x = ids.map((id, t) => addTo(model.embedding[id].slice(), model.positions[t]));
@@ -63,8 +63,8 @@ function forward(model, ids) {
   return { ids, layers, last, logits };
 }
 
-// the gradient of loss = -log p(target) after the token at `at`: with respect to the embedding of each
-// token, and for each layer and head to the weights a and the scores s of its attention
+// the gradient of loss = -log p(target) after the token at `at`, with respect to the embedding of each
+// token, and for each layer and head with respect to its attention weights a and scores s
 function backward(model, run, at, target) {
   const d = model.positions[0].length, size = d / model.heads, p = softmax(run.logits[at]);
   const ofLast = run.ids.map(() => zeros(d));
@@ -92,7 +92,7 @@ function backward(model, run, at, target) {
   return { loss: -Math.log(p[target]), embeddings: g, layers };
 }
 
-// a logit as a sum over what was added to the state of the token at `at`: x̂ is linear in it, given its spread
+// a logit as a sum over what was added to the state of the token at `at`: for a fixed spread, x̂ is linear in the state
 function contributions(model, run, at, v) {
   const spread = run.last.spread[at], e = model.embedding[v], { weight, bias } = model.norm;
   const share = (vector) => {
@@ -108,7 +108,7 @@ function contributions(model, run, at, v) {
   return [...terms, ["β of the last norm", dot(e, bias)]];
 }
 
-// ---- the weights, as they are sent: 8 bits a number, a factor for each row, vectors in 32 bits
+// ---- the weights in the page: matrices in 8 bits with a factor for each row, vectors in 32 bits
 
 function unpack({ shape, numbers, factors }) {
   const bytes = Uint8Array.from(atob(numbers), (c) => c.charCodeAt(0)).buffer;
@@ -127,7 +127,7 @@ function modelOf(data) {
   return { heads: data.heads, embedding: all["embedding.weight"], positions: all["positions.weight"], layers, norm: pair("blocks.norm") };
 }
 
-// ---- byte pairs: in each word the merge that was learned first is made, until none is left
+// ---- byte pairs: in each word, the merge that was learned first is applied, until none is possible
 
 const WORDS = /'(?:[stmd]|re|ve|ll)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
 

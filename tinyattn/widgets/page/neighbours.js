@@ -1,7 +1,7 @@
 // Which points are neighbours: the k nearest, or all within a radius.
 
 const WIDGET = {
-  hint: "Or go to the picture with Tab, and use the arrow keys.",
+  hint: "Or select the figure with Tab, and use the arrow keys.",
   state: { over: null },
   controls: [
     { name: "kind", label: "neighbours", choices: ["the k nearest", "all within a radius"], start: 0 },
@@ -27,7 +27,7 @@ const WIDGET = {
   },
   said({ edges, into }, { over }) {
     const alone = into.filter((n) => n === 0).length;
-    return `${edges.length} edges; ${alone} of ${into.length} points without a neighbour; at most ${Math.max(...into)} for each${over === null ? "" : `; this point has ${into[over]}`}`;
+    return `${edges.length} edges; ${alone} of ${into.length} points have no neighbour, and none has more than ${Math.max(...into)}${over === null ? "" : `; this point has ${into[over]}`}`;
   },
   over(mark) { const changed = Number(mark.i) !== state.over; state.over = Number(mark.i); return changed; },
   key(key) {

@@ -1,7 +1,8 @@
 // Your own words in a small GPT: attention, the next token, and where its loss flows back to.
 //
-// state: words, at (the token whose next token is asked for; null: the last), target (that token;
-// null: the one that follows, or the likeliest), cell ([i, j] of a map), sum ("next", "cell", "token").
+// state: words, at (the token whose next token is predicted; null: the last), target (the next token;
+// null: the one that follows in the words, or the likeliest), cell ([i, j] of a map), sum ("next",
+// "cell", "token").
 
 const MODEL = modelOf(DATA), LABELS = DATA.tokens.map((t) => (t === DATA.end ? "▷" : t.replaceAll(" ", "␣").replaceAll("\n", "⏎")));
 const MOST = 12;  // next tokens that are listed
@@ -16,7 +17,7 @@ const column = make("div");
 column.append(make("div", { id: "next" }), $("#said"));
 $("#pictures").append($("svg"), column, make("div", { id: "sum" }));
 
-// a blank belongs to the token of the next word, so one at the end has nothing to say yet
+// a blank belongs to the token of the next word, so a blank at the end has no token yet
 const withoutBlank = (words) => words.replace(/ +$/, "");
 
 // the computation for the words, kept while only the display changes
@@ -32,7 +33,7 @@ function computed({ words }) {
 const likeliest = (p) => p.indexOf(Math.max(...p));
 
 const WIDGET = {
-  hint: "Click on a number to see its sum. In the map, the arrow keys move from cell to cell.",
+  hint: "Click on a number to see the sum behind it. In the map, the arrow keys move from cell to cell.",
   state: { words: DATA.text, at: null, target: null, cell: null, sum: "next" },
   controls: [
     { name: "T", label: "temperature", min: -1, max: 0.7, step: 0.02, start: 0, log: true },
@@ -136,7 +137,7 @@ function drawNext({ p, target, kind, labels, at }) {
   }));
 }
 
-// terms with their bars; the last line is what they sum to
+// terms with their bars; the last line is their sum
 function terms(rows, total) {
   const size = Math.max(...rows.map(([, v]) => Math.abs(v)), 1e-30);
   const bar = (v) => `<i class="${v < 0 ? "below" : "above"}" style="--part:${(50 * Math.abs(v)) / size}%"></i>`;
@@ -148,9 +149,9 @@ const SUMS = {
   next({ shares, target, run, at, p, T, loss }) {
     const logit = run.logits[at][target], highest = Math.max(...run.logits[at]), e = run.logits[at].map((s) => Math.exp((s - highest) / T));
     return `<h2>p(“${escaped(LABELS[target])}”) = ${text(p[target])}</h2>
-<p>Its logit is z · embedding. What each part added to z gives:</p>${terms(shares, ["logit", text(logit)])}
+<p>Its logit is z · embedding, where z is the output of the last norm. Each part of the network contributes a term:</p>${terms(shares, ["logit", text(logit)])}
 <p>Softmax over ${p.length} tokens, temperature ${text(T)}: exp((${text(logit)} − ${text(highest)}) / ${text(T)}) / Σ = ${text(e[target])} / ${text(sum(e))} = <b>${text(p[target])}</b></p>
-<p>At temperature 1 the loss is −log p = ${text(loss)}.</p>`;
+<p>At temperature 1, the loss is −log p = ${text(loss)}.</p>`;
   },
   cell(values) {
     const { run, back, layer, head, i, j, map, labels } = values, { q, k, v, scores, weights } = run.layers[layer].heads[head], d = q[0].length;

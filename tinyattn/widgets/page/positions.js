@@ -4,7 +4,7 @@ const LEFT = { x: 70, y: 40, width: 370, height: 240 }, RIGHT = { x: 560, y: 40,
 
 const WIDGET = {
   split: 492,
-  hint: "Press or drag in a picture to choose p.",
+  hint: "Press or drag in a figure to choose p.",
   controls: [
     { name: "pair", label: "pair of features k", min: 0, max: DATA.d / 2 - 1, step: 1, start: 0, show: (i) => String(i) },
     { name: "position", label: "position p", min: 0, max: DATA.length - 1, step: 1, start: Math.floor(DATA.length / 2), show: String },

@@ -18,7 +18,7 @@ const WIDGET = {
   ],
   values: ({ t_beta: b, t_d: d }) => condense(b, d),
   draw(pen, { found, points }, { t_d: d }) {
-    // the circles of the start are seen whole
+    // the circles of the initial setting are completely visible
     const within = DATA.start.t_d, around = (axis) => DATA.x.flatMap((p) => [p[axis] - within, p[axis] + within]);
     const xs = around(0), ys = around(1);
     const [cx, cy] = [(Math.max(...xs) + Math.min(...xs)) / 2, (Math.max(...ys) + Math.min(...ys)) / 2];

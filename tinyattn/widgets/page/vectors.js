@@ -2,7 +2,7 @@
 
 const WIDGET = {
   split: 480,
-  hint: "Drag the key, or go to the picture with Tab and use the arrow keys.",
+  hint: "Drag the key, or select the figure with Tab and use the arrow keys.",
   state: { key: [60, 110] },  // in pixels from the origin, upwards positive
   controls: [],
   values(_, [x, y] = state.key) {
@@ -26,7 +26,7 @@ const WIDGET = {
     pen.bars({ x: 560, y: 60, width: 320, height: 250 }, ["key", "other key"], weights, { most: 1, words: weights.map((w, i) => `${text(w)}  (q·k ${text(scores[i])})`) });
   },
   said: ({ length, cosine, weights }) => `length ${text(length)}, cosine of the angle ${text(cosine)}: weight ${text(weights[0])}`,
-  inside: (x) => x < 460,  // beside it stand the weights
+  inside: (x) => x < 460,  // the weights are on the right
   point(x, y) { state.key = [Math.max(-200, Math.min(200, x - 240)), Math.max(-165, Math.min(165, 190 - y))]; },
   key(key) {
     const by = { ArrowRight: [6, 0], ArrowLeft: [-6, 0], ArrowUp: [0, 6], ArrowDown: [0, -6] }[key];
