@@ -75,6 +75,8 @@ def no_window():
         (lambda: plot.decision_boundary(lambda p: 3.0, np.eye(2), [0, 1]), "it returned shape"),
         (lambda: plot.images(np.zeros((0, 8, 8))), "at least one image"),
         (lambda: plot.images(np.zeros((2, 8, 8)), ["a"]), "each of the 2 images, got 1"),
+        (lambda: plot.images(np.zeros((2, 8, 8)), columns=-1), "at least 1, got -1"),
+        (lambda: plot.images(np.zeros((2, 8, 8)), columns=0), "at least 1, got 0"),
         (lambda: plot.computation_graph(3.0), "expected a Tensor, got float"),
     ],
 )
@@ -128,6 +130,7 @@ def test_a_forgotten_graph_says_how_to_keep_it():
         ),
         ([], {"classes": [0, 1]}, "whole numbers >= 0, one for each of the 34 nodes"),
         ([], {"labels": ["a"]}, "labels must have 34 entries, got 1"),
+        ([], {"classes": CLUB, "names": ["a"]}, "an entry for each class up to 1, got 1"),
         ([], {"classes": CLUB, "values": CLUB}, "by classes or by values, not by both"),
         ([], {"values": np.zeros(3)}, r"values must have 34 entries, got shape \(3,\)"),
         ([], {"widths": np.full(156, -1.0)}, "one for each of the 156 edges, got -1"),

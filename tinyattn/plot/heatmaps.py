@@ -120,6 +120,8 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
             f"images: titles must have one entry for each of the {len(images)} images, got "
             f"{len(titles)}"
         )
+    if columns is not None and columns < 1:
+        raise ValueError(f"images: columns must be None or at least 1, got {columns}")
     columns = min(columns or max(1, round(np.sqrt(len(images) * 2.5))), len(images))
     rows = -(-len(images) // columns)
     scale = {} if images.ndim == 4 else {"vmin": images.min(), "vmax": images.max()}

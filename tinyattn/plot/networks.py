@@ -69,6 +69,11 @@ def graph(
             f"plot.graph: classes must be whole numbers >= 0, one for each of the {N} nodes, got "
             f"{came}"
         )
+    if names is not None and len(names) <= c.max(initial=0):
+        raise ValueError(
+            f"plot.graph: names must have an entry for each class up to {c.max(initial=0)}, got "
+            f"{len(names)}"
+        )
     if classes is not None and values is not None:
         raise ValueError(
             "plot.graph: nodes can be coloured by classes or by values, not by both. Leave one of "

@@ -72,6 +72,11 @@ def over_smoothing(features, edges, places, labels=None):
             f"{np.abs(places).max():.3g}. Write places / np.abs(places).max()"
         )
     edges = numbers("over_smoothing", "edges", edges, 2).astype(int)
+    if edges.shape[1] != 2 or edges.min() < 0 or edges.max() >= count:
+        raise ValueError(
+            f"widgets.over_smoothing: edges must be pairs [E, 2] of nodes from 0 to {count - 1}, "
+            f"got shape {edges.shape} with {edges.min()} to {edges.max()}"
+        )
     signs = names_of("over_smoothing", "labels", labels, count)
     return Widget(
         "layers_on_graph",
@@ -135,6 +140,8 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
         )
     given = names or [f"object {i + 1}" for i in range(len(centres))]
     x = numbers("condensation", "x", x, 1)
+    if len(x) != 2:
+        raise ValueError(f"widgets.condensation: x must be a pair of numbers, got {len(x)} numbers")
     return Widget(
         "condensation",
         "The force on a point in object condensation",

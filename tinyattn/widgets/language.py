@@ -134,6 +134,11 @@ def spectral_radius(W, g=None, steps=40):
         if g is None
         else numbers("spectral_radius", "g", g, 1)
     )
+    if len(g) != len(W) or not g.any():
+        raise ValueError(
+            f"widgets.spectral_radius: g must have {len(W)} numbers, one for each row of W, of "
+            f"which one or more are not 0, got {len(g)}{'' if g.any() else ' zeros'}"
+        )
     sizes, g = [1.0], g / np.linalg.norm(g)
     for _ in range(steps):
         g = W.T @ g / radius

@@ -50,6 +50,11 @@ def score_variance(q, keys, dimensions=None):
         )
     if dimensions is None:
         dimensions = [2**i for i in range(len(q).bit_length()) if 2**i <= len(q)]
+    if not dimensions or min(dimensions) < 1 or max(dimensions) > len(q):
+        raise ValueError(
+            f"widgets.score_variance: dimensions must be numbers of features from 1 to {len(q)}, "
+            f"got {list(dimensions)}"
+        )
     scores = np.array([keys[:, :d] @ q[:d] for d in dimensions])
     return Widget(
         "score_variance",
