@@ -1,8 +1,11 @@
 """The report that every check returns."""
 
+import textwrap
 from dataclasses import dataclass, field
 
 import numpy as np
+
+WIDTH = 88  # characters; JupyterLab would break longer lines in the middle of a word
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,16 @@ class Report:
         if not self.passed:
             raise AssertionError("\n" + self.text)
         return self
+
+
+def wrapped(text, indent=""):
+    """Return a text with long lines broken between words. New lines begin with `indent`."""
+    return "\n".join(
+        textwrap.fill(
+            line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        for line in text.split("\n")
+    )
 
 
 def at(name, index):

@@ -7,7 +7,6 @@ line.
 """
 
 import math
-import textwrap
 import warnings
 from contextlib import contextmanager
 
@@ -17,13 +16,13 @@ from tinyattn.check.direction import direction
 from tinyattn.check.flow import FlowChecks, nan_in_data
 from tinyattn.check.operations import COMPARED, OperationChecks, is_parameter, outside
 from tinyattn.check.recording import observe, stop_observing
+from tinyattn.check.report import wrapped
 from tinyattn.engine import autograd
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 from tinyattn.engine.read_only import comparing
 
-WIDTH = 88  # characters in a line of a printed warning; JupyterLab breaks longer lines anywhere
 STEPS = 5  # the first steps of the optimizer are checked in full, later ones only by their loss
 LOSSES = 100  # a loss that grows over this many steps means that the learning rate is too high
 GROWN = 20  # a loss has grown if it is this many times as large as the first one ...
@@ -35,9 +34,10 @@ SMOOTH = "Use a function with a slope instead, such as F.sigmoid for a step or F
 
 
 class _InShortLines:
+    """A warning that Python prints in lines that are short enough for the page of a notebook."""
+
     def __format__(self, spec):
-        """Return the text as Python prints it, in lines that no page breaks inside of words."""
-        return "\n" + textwrap.fill(str(self), WIDTH, break_on_hyphens=False)
+        return "\n" + wrapped(str(self))
 
 
 class SlipWarning(_InShortLines, UserWarning):
