@@ -46,7 +46,7 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
     Args:
         B         number of surfaces
         N         number of points on each surface
-        kinds     names of the kinds to choose from
+        kinds     names of the kinds to choose from, a selection of KINDS
         rotated   True: each surface is rotated at random. False: all surfaces are upright
         uneven    the density varies like exp(uneven · s) along a random direction, where s grows
                   from -1 to 1 across the surface, so 0 means a uniform density. The number of
@@ -187,7 +187,7 @@ def _one_ring(rng):
 def _chair(rng):
     width, depth, leg, back = rng.uniform(
         [0.7, 0.7, 0.5, 0.6], [1.1, 1.1, 1.0, 1.3]
-    )  # heights of the seat, of the legs below it and of the back above it
+    )  # width and depth of the seat, and heights of the legs below it and of the back above it
     parts = [
         ("chair seat", *_box((width, depth, 0.08), rng)),
         ("chair back", *_moved(_box((width, 0.08, back), rng), (0, depth / 2, back / 2 + 0.04))),

@@ -39,7 +39,8 @@ class Showers(NamedTuple):
                    depth
         energy     [N] float32, GeV: measured energy, 0 for a hit of a tracking plane
         size       [N, 2] float32, cm: width and thickness of the cell, 0 for a tracking plane
-        layer      [N] int64: 0 to 11 in the calorimeter, -3 to -1 for tracking planes
+        layer      [N] int64: 0 to 11 in the calorimeter (with `irregular_cells`, 0 to 5), -3 to -1
+                   for tracking planes
         truth      [N] int64: the shower with the most energy in the cell, -1 for noise
         fraction   [N, K] float32: fraction of the energy from each shower of the event. The
                    fractions sum to 1, or to 0 for noise. K is the largest possible number of
@@ -127,7 +128,7 @@ def select(showers, events):
 
     Args:
         showers   `Showers`
-        events    indices of the events [n], which may be omitted, repeated or reordered
+        events    indices of the chosen events [n], in any order. An event may be chosen repeatedly
     """
     events = np.atleast_1d(np.asarray(events))
     # index of the first hit of each event
@@ -254,7 +255,7 @@ def irregular_cells(rng=None, density=1.0):
         density   relative number of cells. 2 doubles the number of cells and halves their area
 
     Raises:
-        ValueError: a layer would have fewer than 4 cells
+        ValueError: density is not finite, or a layer would have fewer than 4 cells
     """
     fewest = (
         round(density * min(CELLS_IN_LAYER)) if is_number(density) and np.isfinite(density) else 0
