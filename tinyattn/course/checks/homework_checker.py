@@ -32,7 +32,7 @@ class HomeworkChecker:
         self._handed_out = None
 
     def check(self, task):
-        """Check one task and print the result. It never raises an error."""
+        """Check one task and print the result, including any error of the student's code."""
         print(wrapped(self.report(task), indent=5 * " "))
 
     def report(self, task):
@@ -86,10 +86,10 @@ def handed_out(number):
 
 
 def saved(number, names):
-    """Return {task: points} that grading gives for the saved notebook, or None without a file.
+    """Return {task: points} that grading gives for the saved notebook, or None if that fails.
 
-    JupyterLab and VS Code report which file runs. The grader's own code reads it, in a separate
-    process.
+    JupyterLab and VS Code report which file runs. The grader's own code reads this file, in a
+    separate process.
 
     Args:
         number   number of the homework, such as "hw04"

@@ -151,7 +151,8 @@ def failure(error):
 def _lines(error):
     """Yield the lines of a notebook's cells that led to an error, the innermost first.
 
-    A rule that writes into its arguments is the cause of an error at the line of backward().
+    The lines of an error's cause come first: those of a rule that writes into its arguments come
+    before the line of backward().
     """
     errors = [error]
     while errors[-1].__cause__ is not None and len(errors) < DEEPEST:
