@@ -27,8 +27,9 @@ def detect_anomaly():
     become slower.
 
     Raises:
-        FloatingPointError: with the operation, the line that called it, the layers around it, its
-            inputs, and the values at the first affected element
+        FloatingPointError: a nan or an infinity arose. The error names the operation, the line that
+            called it, the layers around it, its inputs, and the values at the first affected
+            element
     """
     observe(_look)
     try:
@@ -45,7 +46,7 @@ def _look(t, op, values, inputs):
     kind = _kind(t.data)
     if kind > max(came, default=FINITE):
         origin.complain(f"{op.name} gave {kind_name(kind)}", t.data)
-    if kind == NAN:  # an input was already nan, so it was made outside the block
+    if kind == NAN:  # an input was already nan, so the nan was made outside the block
         origin.complain(f"{op.name} was given nan", t.data)
     if t._operation is not None:
         t._operation = _with_a_look(op, origin)

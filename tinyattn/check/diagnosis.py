@@ -57,7 +57,7 @@ def causes_of(case, A, N):
     if not np.isfinite(A).all():
         return [
             "the gradient is nan or inf where the function is smooth: somewhere 0 · inf or "
-            "0 / 0, as from sqrt or log at 0, even where np.where takes the rest"
+            "0 / 0, as from sqrt or log at 0, even if np.where selects other values there"
         ]
     if case.kinks and all(j in case.kinks for j in np.flatnonzero(case.wrong.any(axis=0))):
         return [_kink(case, A)]

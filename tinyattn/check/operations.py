@@ -53,15 +53,15 @@ class OperationChecks:
 
     Args:
         model   the module that is trained
-        say     function (topic, text, line) that warns once of a mistake
+        say     function (topic, text, line) that warns once about each topic
 
     Attributes:
-        lines      {age of a result: the line that computed it in this step}
+        lines      {age (`_created`) of a result: the line that computed it in this step}
         errors     {age of a result of a loss function: the name of the function}
         compared   {age of a result: the warning to give if the loss is computed from it}
         cuts       (function, line, identities of the parameters before it) of the operations with
                    slope 0
-        noting     whether such operations are still noted
+        noting     whether operations with slope 0 are still noted
     """
 
     def __init__(self, model, say):
@@ -471,9 +471,9 @@ def _elementwise_below(root):
 
 
 def plain_products(kind):
-    """Return (name, (file, line)) of each self.name that `forward` of a class multiplies with @.
+    """Return (name, (file, line)) of each self.name that `kind.forward` multiplies with @.
 
-    Empty if the source of the class is not known.
+    The list is empty if the source of the class `kind` is not known.
     """
     forward = vars(kind).get("forward")
     try:
@@ -497,7 +497,7 @@ def plain_products(kind):
 
 
 def below(x):
-    """Return x and all tensors with a gradient that lead to it, also if parts were freed."""
+    """Return x and all Tensors with requires_grad from which x was computed."""
     todo, found = [x], {}
     while todo:
         t = todo.pop()

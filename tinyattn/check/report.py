@@ -15,8 +15,9 @@ class Report:
     Attributes:
         passed     whether the check passed
         text       the comparison, the position of the largest difference, and possible causes
-        error      the largest difference, relative to the size of the numbers that were compared
-        compared   the number of values that were compared
+        error      the largest difference, relative to the size of the numbers that were compared.
+                   For `trains`, the last loss relative to the first
+        compared   the number of values that were compared, for `trains` of trained parameters
         causes     possible causes, the likeliest first, empty if the check passed
     """
 
@@ -55,7 +56,7 @@ def at(name, index):
 
 
 def number(v):
-    """Format a value with few digits, but enough to show a difference of one percent."""
+    """Format a value with few digits, but enough to show a difference of 1%."""
     return (
         np.format_float_positional(v, 6, fractional=False, trim="-")
         if (1e-4 <= abs(v) < 1e7 or v == 0)

@@ -173,7 +173,7 @@ def _results(f, inputs, gradients):
 
 
 def _difference(name, first, what, came, wanted):
-    """Return the relative difference, and a line of text if it is too large."""
+    """Return the relative difference, and a line of text if it is too large, otherwise None."""
     if came is None or wanted is None:
         missing = [n for n, v in ((name, came), (first, wanted)) if v is None]
         return (

@@ -245,7 +245,7 @@ class _Watcher:
         )
 
     def explain(self, error):
-        """Add the observations so far to an error of the block."""
+        """Add a note to an error of the block if an operation with slope 0 may be its cause."""
         if self.operations.cuts and isinstance(error, RuntimeError) and "gradient" in str(error):
             name, (_, number), _ = self.operations.cuts[-1]
             error.add_note(
@@ -514,7 +514,7 @@ class _Watcher:
             )
 
     def _check_leaves(self, grads):
-        """Find parameters that are created in each forward, or that model and optimizer lack."""
+        """Find a negated loss, and parameters that are created again in each step."""
         known = {id(p) for p in self.model.parameters()} | {id(p) for p in self._optimized()}
         strange = {id(p): p for p in grads if is_parameter(p) and id(p) not in known}
         held = {id(p) for p in self._optimized()}
@@ -541,8 +541,8 @@ class _Watcher:
         if name is not None:
             self.say(
                 "nan in the data",
-                f"the data have nan, which {name} passes on, so the loss is {root.item():.4g} and "
-                f"every parameter becomes nan. Look for it with np.isnan(x).any() before the "
+                f"the data contain nan, which {name} passes on, so the loss is {root.item():.4g} "
+                f"and every parameter becomes nan. Look for it with np.isnan(x).any() before the "
                 f"training",
             )
             self.told.add("learning rate")
