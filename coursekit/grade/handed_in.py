@@ -86,7 +86,7 @@ def submissions(place, number=None):
 
 
 def _unwrapped(read, place):
-    """Leave out the folders and zips that contain a whole class, not the files of one student."""
+    """Return `read` without the outer folders and zips that contain a whole class."""
     while True:
         inside = {}  # name of the outermost folder -> files in it
         for parts, _ in read:
@@ -165,9 +165,7 @@ def _timestamp(inside):
 
 
 def _tell_apart(found):
-    """Give each submission a unique name, even for two people of one name or two files of a
-    person.
-    """
+    """Give each submission a unique name, even if two people or two files have the same name."""
     names = Counter(s.student for s in found)
     people = {s.student: {t.identifier for t in found if t.student == s.student} for s in found}
     for submission in found:
@@ -294,7 +292,7 @@ def copies(found, plan):
 
 
 def take(submission, plan):
-    """Return the student's own part of a notebook: code, and answers to the open questions."""
+    """Return what a student added to a notebook, as a `Found`."""
     cells = [(i, s) for i, (_, kind, s) in enumerate(submission.cells) if kind == "code"]
     code = code_of(cells, plan.given_trees)
     _leave_stubs_out(code, plan)

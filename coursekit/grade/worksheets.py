@@ -110,7 +110,7 @@ def _plain(name):
 
 
 def feedback(folder, marks, submissions):
-    """Return the pages of the students as a zip that Moodle accepts as feedback files."""
+    """Write a zip of the students' pages, which Moodle accepts as feedback, and return its path."""
     from coursekit.grade.pages import file_name
 
     path = folder / "feedback.zip"

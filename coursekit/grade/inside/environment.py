@@ -45,7 +45,7 @@ NUMPY_REFUSED = {
     "test",
 }
 NUMPY = [name for name in np.__all__ if name not in NUMPY_REFUSED]
-MODULES = {  # These names of Python and NumPy can be imported by a student's code.
+MODULES = {  # A student's code can import these names of Python and NumPy. None: all public ones
     "numpy": [n for n in NUMPY if not isinstance(getattr(np, n), types.ModuleType)],
     "numpy.linalg": np.linalg.__all__,
     "numpy.fft": np.fft.__all__,
@@ -493,9 +493,7 @@ def safe(function, refuses):
 
 
 def kind_of(value):
-    """Return type(value), but refuse the type of types, which could make classes with any
-    attribute.
-    """
+    """Return type(value), but refuse the type of a class, which could make other classes."""
     if isinstance(value, type):
         raise Forbidden(
             f"you call type({value.__name__}) of a class, which is not allowed in graded tasks. "
