@@ -170,7 +170,7 @@ def _try_the_solution(plan, sandbox, secret=0):
 
 
 def _graded(submissions, plan, sandbox, jobs, secret):
-    """Yield (submission, mark) as soon as each submission is done."""
+    """Grade in `jobs` processes, and yield each (submission, mark) as soon as it is done."""
     jobs = min(jobs or os.cpu_count() or 1, len(submissions))
     if jobs == 1:
         for submission in submissions:

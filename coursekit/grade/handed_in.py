@@ -146,7 +146,7 @@ def _of_one(entry, inside):
 
 
 def _without_texts(found):
-    """Leave out the online texts of Moodle, which have a folder of their own beside the files."""
+    """Leave out Moodle's online texts, which have folders of their own, of students with files."""
     kept = [s for s in found if not (s.trouble and ONLINE_TEXT in s.folder)]
     files = {s.identifier for s in kept}
     texts = {s.identifier: s for s in found if s.trouble and ONLINE_TEXT in s.folder}

@@ -160,7 +160,7 @@ def time_of(text):
 
 
 def _used_days(folder, pattern, number, table):
-    """Return {identifier or student: late days} from the tables of other homework."""
+    """Return {identifier or student: late days} from the tables of homework other than `number`."""
     used, own = {}, table and Path(table).resolve()
     for path in sorted(folder.glob(pattern)) if pattern else ():
         if path.resolve() == own:

@@ -52,7 +52,7 @@ def _read(path):
 
 
 def take_times(path, submissions):
-    """Give submissions without a time the time in Moodle's sheet."""
+    """Give submissions without a time the time that Moodle's sheet at `path` has for them."""
     rows, _, columns = _read(path)
     if not {"identifier", LAST} <= columns.keys():
         return

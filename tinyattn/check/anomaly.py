@@ -40,7 +40,7 @@ def detect_anomaly():
 
 
 def _look(t, op, values, inputs):
-    """Check the result of an operation, and let its rules check the gradients that they return."""
+    """Check the result t of an operation, and make its rules check the gradients they return."""
     origin = _Origin(op, values)
     came = [_kind(v) for v in values]
     kind = _kind(t.data)
@@ -53,7 +53,7 @@ def _look(t, op, values, inputs):
 
 
 def _with_a_look(op, origin):
-    """Return the operation with rules that check the gradients they return."""
+    """Return `op` with rules that check the gradients they return, and name their `origin`."""
 
     def look(rule):
         def looked_at(g, y, *inputs, **options):
@@ -123,7 +123,7 @@ class _Origin:
             self.layers.insert(0, type(frame.f_locals["self"]).__name__)
 
     def complain(self, what, x):
-        """Raise FloatingPointError with the problem of the array x, its position and the inputs."""
+        """Raise FloatingPointError with `what`, its first position in the array x and the inputs."""
         x = np.asarray(to_array(x))
         bad = np.isnan(x) if np.isnan(x).any() else ~np.isfinite(x)
         first = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -142,7 +142,7 @@ class _Origin:
 
 
 def _described(v, shape, first):
-    """Yield a line about an input that contains numbers, and nothing about any other input."""
+    """Yield a line about the input v if it contains numbers, with v[first] if v has this shape."""
     if isinstance(v, int | float) and not isinstance(v, bool):
         yield str(v)
     if not isinstance(v, np.ndarray) or v.dtype.kind not in "fiu" or not v.size:

@@ -111,7 +111,7 @@ def _scaled(case, A, N):
 
 
 def _factor(case, c):
-    """Describe a factor and guess its origin: the length of an axis, an input, ln 2, …"""
+    """Describe the factor c and guess its origin: the length of an axis, an input, ln 2, …"""
     reasons = []
     for name, v in case.others.items():
         if isinstance(v, int | float | np.ndarray | np.generic) and np.size(v) == 1:

@@ -191,7 +191,10 @@ class _Row:
 
 
 def _reaches_padding(g, padded, keep, by_position):
-    """Return the largest gradient at a padded position, relative to the largest of all."""
+    """Return the largest gradient at a padded position, relative to the largest of all.
+
+    If `by_position`, only the results at positions to keep are differentiated.
+    """
     weights = None
     if by_position:  # results at padded positions may depend on the padding
         y = _value(lambda v: g(v, keep), padded)
@@ -215,7 +218,10 @@ class _Found:
 
 
 def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
-    """Change each group of the input, and compute the gradient of each group of the result."""
+    """Return the influence of each group of x (on `axis`) on each group of the result (`out_axis`).
+
+    Each group of x is changed, and each group of the result is differentiated.
+    """
     f, rng = _precise(f), generator(rng)
     y = _value(f, x)
     again = _value(f, x)

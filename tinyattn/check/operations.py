@@ -146,7 +146,7 @@ class OperationChecks:
             )
 
     def _look_at_scores(self, x, tensor, line):
-        """Check that the input of cross_entropy has scores of two or more classes on axis 1."""
+        """Find inputs x of cross_entropy that are not scores of two or more classes on axis 1."""
         if _classes(x) == 1:
             self.say(
                 "one class",
@@ -456,7 +456,7 @@ def outside():
 
 
 def _elementwise_below(root):
-    """Return the ages of results that reach the loss by means, sums and elementwise functions."""
+    """Return the ages of results that reach `root` by means, sums and elementwise functions."""
     todo, found = [(root, 0)], set()
     while todo:
         t, depth = todo.pop()
@@ -548,7 +548,7 @@ def _are_probabilities(x):
 
 
 def _source(x):
-    """Return the result before reshapes, or None."""
+    """Return the result of which x is a reshaped, selected or negated version, or None."""
     shapes = ("reshape", "squeeze", "ravel", "getitem", "transpose", "swapaxes", "negative")
     while isinstance(x, Tensor) and x._operation is not None:
         if x._operation.name not in shapes:

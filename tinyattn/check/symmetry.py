@@ -137,7 +137,7 @@ def same(impls, inputs, gradients=True):
 
 
 def _named(impls):
-    """Return a list of functions with their names, numbering names that occur twice."""
+    """Return {name: function} for a list of functions, numbering names that occur twice."""
     names = [name_of(f) for f in impls]
     return {
         n if names.count(n) == 1 else f"{n} {i}": f

@@ -95,7 +95,10 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
 
 
 def _windows(observed, ends, B, length, out_of, rng):
-    """Return times (from 0) and errors [B, length] of B random parts of the observed series."""
+    """Return times (from 0) and errors [B, length] of random parts of the series in `observed`.
+
+    The series end at the indices `ends`. A part is chosen from `out_of` consecutive observations.
+    """
     which = rng.integers(len(ends), size=B)
     first = np.append(0, ends[:-1])[which]
     start = first + (rng.random(B) * (ends[which] - first - out_of + 1)).astype(int)

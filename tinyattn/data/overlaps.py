@@ -106,7 +106,10 @@ def _picture(K, outlined, rng):
 
 
 def _placed(truth, least, rng):
-    """Return kind, size, centre and pixels (None if there is no room) of a new shape."""
+    """Return kind, size, centre and pixels of a new shape. If it does not fit, pixels is None.
+
+    At least least[k] pixels of each earlier object k in `truth` stay visible.
+    """
     for _ in range(TRIES):
         kind, size = int(rng.integers(len(KINDS))), rng.uniform(*SIZES)
         centre = rng.uniform(size - 0.5, SIDE - 0.5 - size, 2)

@@ -149,7 +149,7 @@ def _disc(radius, rng):
 
 
 def _tube(bottom, top, height, rng):
-    """Sample the side of a cylinder, or of a cone without its tip, with its base at z = 0."""
+    """Return (area, draw) of a tube with radius `bottom` at z = 0 and `top` at z = height."""
 
     def draw(n):
         u, angle = rng.uniform(size=n), rng.uniform(0, 2 * np.pi, n)
@@ -161,7 +161,7 @@ def _tube(bottom, top, height, rng):
 
 
 def _ring(large, small, first, last, rng):
-    """Sample a torus in the plane of x and z, from one angle to another."""
+    """Return (area, draw) of a torus in the plane of x and z, from the angle `first` to `last`."""
 
     def draw(n):
         inner = rng.uniform(0, 2 * np.pi, SPARE * n)

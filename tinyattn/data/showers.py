@@ -198,7 +198,7 @@ def _deposits(particle, rng):
 
 
 def _cells(spots, cells, columns, noise, rng):
-    """Return the cells with a measured energy (deposits plus noise) above the threshold."""
+    """Return the hits: the cells whose energy (deposits `spots` plus noise) is high enough."""
     if cells is None:
         cells, cell = geometry(), _cell_of(spots[:, 1:4])
     else:
@@ -217,7 +217,7 @@ def _cells(spots, cells, columns, noise, rng):
 
 
 def _tracks(particle, columns, planes, rng):
-    """Return where each particle crosses each tracking plane, with a resolution of 0.1 mm."""
+    """Return the hits of particles in the last `planes` tracking planes, measured to 0.1 mm."""
     rows = [_no_hits(columns)]
     for k, (_, x, y, dx, dy, _) in enumerate(particle):
         for plane in range(3 - planes, 3):
@@ -279,7 +279,7 @@ def irregular_cells(rng=None, density=1.0):
 
 
 def _nearest_cell(xyz, cells):
-    """Return the index of the irregular cell at each position, or -1 in a gap, [spots]."""
+    """Return the index of the irregular cell at each position of xyz, or -1 in a gap, [spots]."""
     found = np.full(len(xyz), -1)
     for layer in np.unique(cells[:, 5]):
         own = np.flatnonzero(cells[:, 5] == layer)
@@ -309,7 +309,7 @@ def _layer(i):
 
 
 def _centres(half, side):
-    """Return the centres of the cells of a square from -half to half, row by row, [n², 2]."""
+    """Return the centres of cells of width `side` in a square from -half to half, [n², 2]."""
     c = np.arange(-half + side / 2, half, side)
     return np.stack(np.meshgrid(c, c, indexing="ij"), axis=-1).reshape(-1, 2)
 

@@ -396,7 +396,7 @@ def judge_gradients(
 
 
 def _values_first(name, came, expected):
-    """Raise Diagnosis if the result is wrong, because its gradient would then have no meaning."""
+    """Raise Diagnosis if the result `came` is wrong, as its gradient then has no meaning."""
     try:
         judge(came, expected)
     except Diagnosis as error:

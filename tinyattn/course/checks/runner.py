@@ -122,7 +122,7 @@ def _codes(code):
 
 
 def read_only(value):
-    """Make all arrays in the data read-only, and return the data."""
+    """Make all arrays in `value` read-only, and return `value`."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif isinstance(value, list | tuple):

@@ -246,7 +246,7 @@ class _Pairs:
             self._add(k, +1)
 
     def _add(self, k, sign):
-        """Add the pairs of word k to the counts, or subtract them."""
+        """Add the pairs of word k to the counts if `sign` is 1, or subtract them if it is -1."""
         ids, n = self.words[k]
         for pair in zip(ids, ids[1:], strict=False):
             self.count[pair] += sign * n
