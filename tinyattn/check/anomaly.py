@@ -123,7 +123,7 @@ class _Origin:
             self.layers.insert(0, type(frame.f_locals["self"]).__name__)
 
     def complain(self, what, x):
-        """Raise FloatingPointError with `what`, its first position in the array x and the inputs."""
+        """Raise FloatingPointError with `what`, the first bad position in x, and the inputs."""
         x = np.asarray(to_array(x))
         bad = np.isnan(x) if np.isnan(x).any() else ~np.isfinite(x)
         first = tuple(int(i) for i in np.argwhere(bad)[0])
