@@ -34,7 +34,7 @@ FORMS = ("%A, %d %B %Y, %I:%M %p", "%d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M")
 
 @dataclass
 class Rules:
-    """The settings for one homework."""
+    """The rules for handing in one homework late."""
 
     due: datetime | None = None
     free_days: int = 0

@@ -118,7 +118,7 @@ class _Origin:
             frame = frame.f_back
 
     def _note_layer(self, frame):
-        """Note the layer of which this frame runs the `forward`."""
+        """Note the layer whose `forward` this frame runs, if it runs one."""
         if frame.f_code.co_name == "forward" and "self" in frame.f_locals:
             self.layers.insert(0, type(frame.f_locals["self"]).__name__)
 

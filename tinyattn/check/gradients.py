@@ -123,7 +123,7 @@ class Precision:
         return ATOL * size if self.atol is None else self.atol
 
     def differs(self, analytic, numeric, size):
-        """Return a bool array of where derivatives differ, for results of this size.
+        """Return a bool array that is True where derivatives differ, for results of this size.
 
         Args:
             analytic   derivatives that the engine computed
@@ -479,7 +479,7 @@ def _report(function, title, outputs, analytic, numeric, size):
 
 
 def _kinks(function, k, wrong):
-    """Return {wrong element: (left slope, right slope)} where the two differ."""
+    """Return {wrong element: (left slope, right slope)} where the two slopes differ."""
     values = list(function.values.values())
     middle = _vector(function.call(function.leaves(values))).data
     kinks = {}

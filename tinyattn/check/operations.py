@@ -541,7 +541,7 @@ def _has_norm(model):
 
 
 def _are_probabilities(x):
-    """Return whether rows (along axis 1) contain numbers from 0 to 1 with sum 1."""
+    """Return whether x contains numbers >= 0 whose sum along axis 1 is 1."""
     if x.ndim < 2 or not x.size or x.min() < 0:
         return False
     return bool(np.allclose(x.sum(axis=1), 1, atol=1e-3))

@@ -17,7 +17,7 @@ class Report:
         text       the comparison, the position of the largest difference, and possible causes
         error      the largest difference, relative to the size of the numbers that were compared.
                    For `trains`, the last loss relative to the first
-        compared   the number of values that were compared, for `trains` of trained parameters
+        compared   the number of values that were compared or, for `trains`, trained
         causes     possible causes, the likeliest first, empty if the check passed
     """
 

@@ -27,7 +27,8 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
         a `Batches`. Iterate over it once in each epoch
 
     Raises:
-        TypeError: there are no arrays, or arrays of different shapes are given in a list or tuple
+        TypeError: there are no arrays, or a tuple of arrays, or a list of arrays of different
+            shapes, is given instead of arrays
         ValueError: an array has no axis, the arrays differ in length or are empty, batch_size is
             not a whole number >= 1, or drop_last leaves no batch
     """
@@ -85,10 +86,12 @@ def split(*arrays, held_out=0.2, rng=None):
                    holds out the same examples
 
     Returns:
-        (train, test), two tuples with one array for each given one. Matching examples stay together
+        (train, test), two tuples with one array for each given array. Matching examples stay
+        together
 
     Raises:
-        TypeError: there are no arrays, or arrays of different shapes are given in a list or tuple
+        TypeError: there are no arrays, or a tuple of arrays, or a list of arrays of different
+            shapes, is given instead of arrays
         ValueError: an array has no axis, the arrays differ in length or are empty, or held_out
             does not leave examples on both sides
     """

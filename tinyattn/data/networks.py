@@ -57,7 +57,7 @@ def _arrays():
 
 
 def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
-    """Generate a random graph of groups, with more ties inside a group than between groups.
+    """Generate a random graph in which ties depend on whether two nodes are in the same group.
 
     Every tie between two nodes is stored as two edges.
 

@@ -198,7 +198,7 @@ def _deposits(particle, rng):
 
 
 def _cells(spots, cells, columns, noise, rng):
-    """Return the hits: the cells whose energy (deposits `spots` plus noise) is high enough."""
+    """Return the hits: the cells whose energy (deposits `spots` plus noise) exceeds 3 · noise."""
     if cells is None:
         cells, cell = geometry(), _cell_of(spots[:, 1:4])
     else:
@@ -316,7 +316,7 @@ def _centres(half, side):
 
 @cache
 def _coarse_cell_indices():
-    """Return each layer's first cell, and the indices of its coarse cells in a square table."""
+    """Return (first cell, cell at each position of the coarse square grid) for each layer."""
     tables, begin = [], 0
     for i in range(FRONT + BACK):
         outside = np.abs(_centres(HALF, 2 * CELL[i])).max(axis=1) > INNER

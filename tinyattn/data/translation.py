@@ -223,7 +223,7 @@ def _number(language, rng):
 
 
 def _time(language, rng):
-    """Return a time in both languages, without numbers ending in 1, which agree with their noun."""
+    """Return a time in both languages, without numbers that end in 1, because their form varies."""
     i = 2 + int(rng.integers(TIMES - 2))
     i, which = i + (i % 10 == 1), int(rng.integers(len(_lines("en", "times"))))
     return tuple(

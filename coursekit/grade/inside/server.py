@@ -138,7 +138,7 @@ def _statements(cell):
 
 
 def _run_all(waiting):
-    """Run statements. Those that need names that do not exist yet run again after the others."""
+    """Run statements, those with a NameError again after the others, and return all errors."""
     while waiting:
         again, errors = [], []
         for run, tree, where in waiting:
