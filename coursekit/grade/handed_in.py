@@ -51,7 +51,7 @@ class Found:
     notes: list
 
     def missing(self, names, there):
-        """Return names that `names` need, even indirectly, and that are in no cell and not `there`."""
+        """Return names that `names` need, even indirectly, but neither cells nor `there` have."""
         _, needed = self.code.needed(names)
         return missing(self.code, needed, there)
 
@@ -259,7 +259,7 @@ def read(student, path):
 
 
 def _read(student, content):
-    """Return a Submission with the cells in `content`, or with `trouble`, which explains why not."""
+    """Return a Submission with the cells in `content`, or with `trouble`, the reason why not."""
     submission = Submission(student, digest=hashlib.sha256(content or b"").hexdigest())
     try:
         if not content:
