@@ -29,8 +29,10 @@ CACHE = ".grading"  # results that are already graded, in the folder of the subm
 def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=None, settings=None):
     """Grade all notebooks of a folder, write the table and the pages, and return the marks.
 
-    `worksheet` is the table from Moodle or Canvas, whose points are filled in. `settings` is a file
-    with the class's rule for late days (see `late`).
+    The table is written to `csv_file`, and the pages into the folder `html`. Without both, the
+    table is printed. Up to `jobs` processes grade at the same time, by default one for each
+    processor. `worksheet` is the table from Moodle or Canvas, whose points are filled in.
+    `settings` is a file with the class's rule for late days (see `late`).
     """
     folder = Path(folder)
     rules = late.read(settings, document.number, csv_file) if settings is not None else None
@@ -149,7 +151,7 @@ def _rules(plan):
 
 
 def _try_the_solution(plan, sandbox, secret=0):
-    """Check that the sample solution passes. Otherwise, all marks would be wrong."""
+    """Raise CourseError if the sample solution does not pass, as all marks would then be wrong."""
     cells = [
         (c.id, c.kind, c.solution if c.wanted and c.kind == "code" else c.source)
         for c in plan.cells
@@ -168,7 +170,7 @@ def _try_the_solution(plan, sandbox, secret=0):
 
 
 def _graded(submissions, plan, sandbox, jobs, secret):
-    """Yield (submission, mark) as soon as each submission is done."""
+    """Grade in `jobs` processes, and yield each (submission, mark) as soon as it is done."""
     jobs = min(jobs or os.cpu_count() or 1, len(submissions))
     if jobs == 1:
         for submission in submissions:
@@ -204,8 +206,9 @@ def _not_graded(submission, plan, error):
 def table(plan, marks, submissions=()):
     """Return the marks as CSV, one row for each student.
 
-    The columns are the student, points, late days, points that count, each task, open questions and
-    notes. The columns of open questions are empty, for points that a person gives.
+    The columns are student, identifier, homework, points, of, late days, counted (the points that
+    remain after late days), each task, each open question and note. The columns of open questions
+    are empty, for points that a person gives. `submissions` contain the identifiers.
     """
     tasks, asked = plan.homework.tasks, [pages.question_name(c) for c in plan.open_questions]
     identifiers = {s.student: s.identifier for s in submissions}

@@ -51,7 +51,7 @@ class Found:
     notes: list
 
     def missing(self, names, there):
-        """Return names that these names need, directly or indirectly, but that no cell defines."""
+        """Return names that `names` need, even indirectly, but neither cells nor `there` have."""
         _, needed = self.code.needed(names)
         return missing(self.code, needed, there)
 
@@ -86,7 +86,7 @@ def submissions(place, number=None):
 
 
 def _unwrapped(read, place):
-    """Leave out the folders and zips that contain a whole class, not the files of one student."""
+    """Return `read` without the outer folders and zips that contain a whole class."""
     while True:
         inside = {}  # name of the outermost folder -> files in it
         for parts, _ in read:
@@ -146,7 +146,7 @@ def _of_one(entry, inside):
 
 
 def _without_texts(found):
-    """Leave out the online texts of Moodle, which have a folder of their own beside the files."""
+    """Leave out Moodle's online texts, which have folders of their own, of students with files."""
     kept = [s for s in found if not (s.trouble and ONLINE_TEXT in s.folder)]
     files = {s.identifier for s in kept}
     texts = {s.identifier: s for s in found if s.trouble and ONLINE_TEXT in s.folder}
@@ -165,9 +165,7 @@ def _timestamp(inside):
 
 
 def _tell_apart(found):
-    """Give each submission a unique name, even for two people of one name or two files of a
-    person.
-    """
+    """Give each submission a unique name, even if two people or two files have the same name."""
     names = Counter(s.student for s in found)
     people = {s.student: {t.identifier for t in found if t.student == s.student} for s in found}
     for submission in found:
@@ -261,7 +259,7 @@ def read(student, path):
 
 
 def _read(student, content):
-    """Return the cells of a notebook in UTF-8 or UTF-16, or explain in `trouble` why not."""
+    """Return a Submission with the cells in `content`, or with `trouble`, the reason why not."""
     submission = Submission(student, digest=hashlib.sha256(content or b"").hexdigest())
     try:
         if not content:
@@ -294,7 +292,7 @@ def copies(found, plan):
 
 
 def take(submission, plan):
-    """Return the student's own part of a notebook: code, and answers to the open questions."""
+    """Return what a student added to a notebook, as a `Found`."""
     cells = [(i, s) for i, (_, kind, s) in enumerate(submission.cells) if kind == "code"]
     code = code_of(cells, plan.given_trees)
     _leave_stubs_out(code, plan)

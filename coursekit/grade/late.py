@@ -34,7 +34,7 @@ FORMS = ("%A, %d %B %Y, %I:%M %p", "%d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M")
 
 @dataclass
 class Rules:
-    """The settings for one homework."""
+    """The rules for handing in one homework late."""
 
     due: datetime | None = None
     free_days: int = 0
@@ -160,7 +160,7 @@ def time_of(text):
 
 
 def _used_days(folder, pattern, number, table):
-    """Return {identifier or student: late days} from the tables of other homework."""
+    """Return {identifier or student: late days} from the tables of homework other than `number`."""
     used, own = {}, table and Path(table).resolve()
     for path in sorted(folder.glob(pattern)) if pattern else ():
         if path.resolve() == own:

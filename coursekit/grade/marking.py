@@ -18,9 +18,7 @@ SUSPICIOUS |= {"server", "socket", "subprocess", "sys", "tracemalloc", "urllib"}
 
 @dataclass
 class Mark:
-    """The result of one student, with outcomes of all parts, answers to open questions, and
-    notes.
-    """
+    """The result of one student: outcomes of all parts, answers to open questions, and notes."""
 
     student: str
     outcomes: list
@@ -87,8 +85,9 @@ def mark(submission, plan, sandbox, secret=0, *, hidden=True):
 
 
 def _of_task(task, plan, found, worker, hidden, secret):
-    """Return the outcomes of a task. If it is wrong, it is tested with the sample's earlier tasks
-    too.
+    """Return the outcomes of a task.
+
+    Parts that are wrong are tested again with the sample solutions of the earlier tasks.
     """
     parts = plan.homework.of(task)
     broken = [
@@ -108,14 +107,14 @@ def _of_task(task, plan, found, worker, hidden, secret):
 
 
 def _as_they_are(task, plan, found):
-    """Return the student's own solutions, because students do not have the samples."""
+    """Return the student's own solutions of earlier tasks, for students do not have the samples."""
     earlier = set(plan.homework.earlier.get(task, ()))
     needed, _ = found.code.needed(earlier) if earlier else ([], None)
     return [ast.unparse(statement.node) for statement in needed]
 
 
 def refused(task, plan, found):
-    """Return why a task is not run: it is untouched, or uses a forbidden name."""
+    """Return why a task is not run (it is untouched, or uses a forbidden name), or None."""
     if untouched(task, plan, found):
         return NOT_DONE
     # another task is judged by its use of these functions
@@ -140,7 +139,7 @@ def needed_by(task, plan, code):
 
 
 def _broken(task, plan, found):
-    """Return the syntax errors of cells, if the names of the task are defined nowhere else."""
+    """Return the syntax errors of all cells if no cell defines the names of the task, else []."""
     return [] if found.code.bound(plan.asked(task), but=plan.stubs) else found.code.broken.values()
 
 

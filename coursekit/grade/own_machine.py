@@ -48,7 +48,7 @@ class OwnProcess:
         threading.Thread(target=self._read, daemon=True).start()
 
     def send(self, line):
-        """Return the answer to one line. Raises ProcessLost."""
+        """Return the answer to one line. Raises ProcessLost if the process ends or is too slow."""
         try:
             self.process.stdin.write(line.encode() + b"\n")
             self.process.stdin.flush()
@@ -86,9 +86,7 @@ class OwnProcess:
 
 
 def seconds_of(pid):
-    """Return the computing time of a process in seconds, or None if the system does not report it
-    (not Linux).
-    """
+    """Return the computing time of a process in seconds, or None if the system is not Linux."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             fields = file.read().rpartition(")")[2].split()

@@ -62,7 +62,7 @@ def file_name(student):
 
 
 def page(title, body, up=""):
-    """Return a whole page, in which text from students must already be escaped.
+    """Return a whole page. Text from students in `body` must already be escaped.
 
     `up` leads to the folder of formulas.js, which typesets the formulas of the elements .formulas.
     """
@@ -79,9 +79,7 @@ def page(title, body, up=""):
 
 
 def student_page(plan, result):
-    """Return a student's page, which says which parts are correct and why not, without
-    solutions.
-    """
+    """Return a student's page, which says which parts are right, and what is wrong elsewhere."""
     lines = [
         f"<h1>{escape(result.student)}</h1>",
         f"<p>{_title(plan)}: <strong>{_sum(result)}</strong></p>",

@@ -50,15 +50,13 @@ class Plan:
 
     @functools.cached_property
     def given_trees(self):
-        """Return distributed cells without a task, and their definitions, as texts of trees."""
+        """Return the results of `given_in` for all distributed cells without a task, as one set."""
         cells = (c.source for c in self.cells if c.kind == "code" and not c.wanted)
         return set().union(*map(given_in, cells))
 
     @functools.cached_property
     def stubs(self):
-        """Return the statements of the task cells as they were distributed, as texts of their
-        trees.
-        """
+        """Return the set of ast.dump of all statements of the task cells as distributed."""
         wanted = (parsed(c.source) for c in self.cells if c.kind == "code" and c.wanted)
         return {ast.dump(node) for tree in wanted for node in tree.body}
 
@@ -67,7 +65,7 @@ class Plan:
         return [c for c in self.cells if c.wanted and c.kind == "code" and c.task == task]
 
     def asked(self, task):
-        """Return the names that a task asks to define."""
+        """Return the names that a task asks the student to define."""
         return set().union(set(), *(cell.asked for cell in self.of_task(task)))
 
     def given(self, task):
@@ -77,9 +75,7 @@ class Plan:
         return [definitions(cell.source) for cell in code[: last + 1] if not cell.wanted]
 
     def samples(self, task):
-        """Return the sample solutions of the earlier functions that a task uses, and of those they
-        use.
-        """
+        """Return the sample solutions of earlier functions that a task uses, even indirectly."""
         names, earlier = set(self.homework.earlier.get(task, ())), self.homework.earlier
         while True:
             chosen = [c for c in self.cells if c.asked & names and c.solution]
@@ -89,7 +85,7 @@ class Plan:
             names |= more
 
     def program(self, sources):
-        """Return the cells to run: given definitions, and the task cells out of `sources`."""
+        """Return the sources to run: given definitions, and task cells from {cell id: source}."""
         return [
             (sources.get(c.id) or "") if c.wanted else definitions(c.source)
             for c in self.cells
@@ -98,7 +94,7 @@ class Plan:
 
 
 def plan_of_notebook(document):
-    """Return the same from the student's notebook, without the text and its solutions."""
+    """Return the Plan of a homework from the student's notebook, without solutions."""
     cells, question = [], ""
     source = read_notebook(document, document.notebook)
     for task, cell in by_task(source):
@@ -114,7 +110,7 @@ def plan_of_notebook(document):
 
 
 def plan_of(document):
-    """Read the homework's text, which has the solutions."""
+    """Return the Plan of a homework from its text, with the solutions."""
     source = read_source(document).cells
     student = {id(cell): None for cell in source}
     kept = [cell for cell in source if "solution" not in tags_of(cell)]

@@ -17,7 +17,10 @@ class Program:
         self.own, _ = code.needed(names)
 
     def job(self, environment, *, light=False):
-        """Return the message that fills an environment. With `light`, no statement takes long."""
+        """Return the message that fills an environment.
+
+        With `light`, statements that may take long, such as loops, are left out.
+        """
         homework = self.plan.homework
         kept = {}
         for statement in self.own:

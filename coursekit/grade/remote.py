@@ -26,7 +26,7 @@ class Worker:
         self.close()
 
     def started(self):
-        """Return the number of the running process, which is different for every process."""
+        """Start a process if none is running, and return its number, counted from 1."""
         if self._process is None:
             try:
                 self._process = self._sandbox.open()

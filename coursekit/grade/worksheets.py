@@ -52,7 +52,7 @@ def _read(path):
 
 
 def take_times(path, submissions):
-    """Give submissions without a time the time in Moodle's sheet."""
+    """Give submissions without a time the time that Moodle's sheet at `path` has for them."""
     rows, _, columns = _read(path)
     if not {"identifier", LAST} <= columns.keys():
         return
@@ -110,7 +110,7 @@ def _plain(name):
 
 
 def feedback(folder, marks, submissions):
-    """Return the pages of the students as a zip that Moodle accepts as feedback files."""
+    """Write a zip of the students' pages, which Moodle accepts as feedback, and return its path."""
     from coursekit.grade.pages import file_name
 
     path = folder / "feedback.zip"

@@ -12,7 +12,7 @@ from tinyattn.course.project import find, find_root
 
 
 def as_handed_in(document, path):
-    """Grade the notebook at `path` with the grader's code and the visible inputs, as a Mark."""
+    """Grade the notebook at `path` with the visible inputs only, and return its Mark."""
     with OwnMachine() as here:
         submission = handed_in.read("you", Path(path))
         return mark(submission, plan_of_notebook(document), here, hidden=False)

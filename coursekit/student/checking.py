@@ -19,7 +19,7 @@ def check(document, *, saved=False):
     """Run the student's copy, check every task, and return True if all is right.
 
     A cell that raises an error is reported, and the other cells still run. With `saved`, a second
-    column shows the points that grading gives the file, and every task with fewer points is
+    column shows the points that grading gives the file, and every part that loses its point is
     explained.
     """
     if not document.is_homework:
@@ -66,7 +66,7 @@ def patience(what, seconds=PATIENCE):
 
 
 def _explained(outcomes, result):
-    """Return lines that explain the differences between grading and the check."""
+    """Return lines that explain where grading gives fewer points than the check."""
     lines = [f"  note: {remark}" for remark in result.remarks]
     for task, parts in outcomes.items():
         for part, graded in zip(parts, result.of_task(task), strict=True):
@@ -78,7 +78,7 @@ def _explained(outcomes, result):
 def run_cells(cells, names):
     """Run all code cells except the checks, and return their errors.
 
-    Unwritten cells do not count, nor do errors that follow from them.
+    Errors of unwritten cells are left out, and so are errors that follow from them.
     """
     stopped, unwritten = [], set()
     for cell in cells:

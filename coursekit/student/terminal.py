@@ -16,7 +16,8 @@ def run(document, *, verbose=False):
     """Execute a lecture or homework in this process and print its progress, slide by slide.
 
     If jupytext is installed, the text is run, otherwise the notebook. For homework, the student's
-    own copy is run. Returns True if every cell ran and every claim agreed with the ledger.
+    own copy is run. With `verbose`, the printed output of the cells is shown as well. Returns True
+    if every cell ran and every claim agreed with the ledger.
     """
     cells, origin = _cells(document)
     parts = slides(cells)
@@ -112,7 +113,7 @@ def _print_summary(outcomes, seconds, verbose):
 
 
 def print_claims(root, lecture=None):
-    """Print the ledger, a block for each claim: verdict, claim, evidence, slides."""
+    """Print verdict, slides, text, evidence and control of all claims, or of one `lecture`'s."""
     ledger = claims.read_ledger(root / LEDGER)
     chosen = {n: e for n, e in ledger.items() if lecture in (None, e["lecture"])}
     if not chosen:

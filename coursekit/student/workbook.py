@@ -78,9 +78,9 @@ def _as_notebook(name, text):
 
 
 def copy_of(document, new, *, install=False):
-    """Return the file in which a student works.
+    """Return the text of the notebook in which a student works.
 
-    `new` is the result of `public_api.new_names`. With `install`, the file keeps the cell that
+    `new` is the result of `public_api.new_names`. With `install`, the notebook has the cell that
     installs the package, for work on another machine.
     """
     text = from_text(document.notebook.read_text(encoding="utf-8"))
@@ -89,7 +89,10 @@ def copy_of(document, new, *, install=False):
 
 
 def open_in_jupyterlab(document, *, fresh=False, browser=True):
-    """Start JupyterLab on the student's copy, wait until it ends, and return its exit code."""
+    """Start JupyterLab on the student's copy, wait until it ends, and return its exit code.
+
+    `fresh` is as in `prepare`. Without `browser`, only the address is printed.
+    """
     if importlib.util.find_spec("jupyterlab") is None:
         raise CourseError(
             "JupyterLab is not installed. Install it with\n"

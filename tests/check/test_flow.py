@@ -63,7 +63,7 @@ def test_nan_in_the_data_is_not_blamed_on_the_learning_rate():
             x[2, 1] = np.nan if len(calls) > where else 0
             return F.mse_loss(model(x)[:, 0], Y)
 
-        only(slips(model, loss, steps=15), "the data have nan, which linear passes on")
+        only(slips(model, loss, steps=15), "the data contain nan, which linear passes on")
 
 
 def test_a_backward_pass_outside_of_the_loop_over_the_batches():

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
+from tinyattn.check.report import WIDTH, wrapped
 from tinyattn.course.checks import runner
 from tinyattn.course.checks.errors import GUESS, meaning
-from tinyattn.course.checks.homework_checker import WIDTH, report, wrapped
+from tinyattn.course.checks.homework_checker import report
 from tinyattn.course.checks.judging import Diagnosis, Outcome
 from tinyattn.course.checks.student import LocalStudent
 
@@ -81,10 +82,10 @@ def test_long_lines_are_broken_between_words():
     text = (
         "Task 2: 0 of 1 parts are right.\n  ✗  the rule: " + 20 * "not correct yet, " + "\n     x"
     )
-    lines = wrapped(text).split("\n")
+    lines = wrapped(text, indent=5 * " ").split("\n")
     assert max(map(len, lines)) <= WIDTH and lines[0] == text.split("\n")[0]
     assert all(line.startswith("     ") for line in lines[2:])
-    assert " ".join(wrapped(text).split()) == " ".join(text.split())
+    assert " ".join(" ".join(lines).split()) == " ".join(text.split())
 
 
 @pytest.mark.parametrize(

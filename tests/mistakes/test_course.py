@@ -77,12 +77,12 @@ def test_a_full_run_needs_a_control(root, monkeypatch):
 
 
 def test_a_prediction_is_a_text_and_a_claim_is_one_of_the_ledger(tmp_path):
-    with pytest.raises(TypeError, match="a text in quotes, got 3 "):
+    with pytest.raises(TypeError, match="predict: words must be a text in quotes, got 3 "):
         predictions.predict(3)
     with pytest.raises(CourseError, match="there is no claim C999"):
         predictions.compare("C999", root=course_project.make(tmp_path))
 
 
 def test_the_right_answer_is_one_of_those_offered():
-    with pytest.raises(ValueError, match="one of the choices, A, B, got 'C'"):
+    with pytest.raises(ValueError, match="sealed: right must be one of the choices A, B, got 'C'"):
         predictions.sealed("C", {"A": "too few", "B": "enough"})

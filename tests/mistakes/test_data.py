@@ -45,7 +45,9 @@ def test_scenes_explain_wrong_input():
     for which in ([[3, 0]], [[-1, 0]], [[0, -2]]):
         with pytest.raises(ValueError, match="indices from 0 to 2, or -1 for"):
             scenes(pictures, which)
-    with pytest.raises(ValueError, match=r"which must be whole numbers \[N, 2\].*got int64 \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"which must be whole numbers \[N, 2\].*got dtype int64 and shape \(2,\)"
+    ):
         scenes(pictures, [0, 1])
     with pytest.raises(ValueError, match=r"pictures must be \[M, 24, 24, 3\]"):
         scenes(np.ones((3, 8, 8)), [[0, 1]])
@@ -205,7 +207,7 @@ def test_lengths_that_light_curves_do_not_have(wrong):
 
 @pytest.mark.parametrize("objects", [[], [0, 1], [10], 3])
 def test_numbers_of_objects_that_do_not_fit_into_a_grid(objects):
-    with pytest.raises(ValueError, match="expected numbers from 1 to 9"):
+    with pytest.raises(ValueError, match="must be a list of whole numbers from 1 to 9.*got"):
         data.grids(3, objects)
 
 

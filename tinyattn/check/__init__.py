@@ -4,8 +4,7 @@
     check.equivariant(f, x)              does permuting the rows of x permute the rows of f(x)?
     check.invariant(f, x)                does permuting the rows of x leave f(x) unchanged?
     check.causal(f, x)                   does no position depend on a later one?
-    check.padding(f, x)                  does padding leave a sequence's result unchanged? f(x,
-    keep)
+    check.padding(f, x)                  does padding leave f(x, keep) of a sequence unchanged?
     check.isolated(f, x)                 does each member of a batch depend only on itself?
     check.trains(model, (x, y))          do all parameters move, and can one batch be memorized?
     check.same({"a": f, "b": g}, x)      do two implementations agree, in values and gradients?

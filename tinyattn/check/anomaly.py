@@ -27,8 +27,9 @@ def detect_anomaly():
     become slower.
 
     Raises:
-        FloatingPointError: with the operation, the line that called it, the layers around it, its
-            inputs, and the values at the first affected element
+        FloatingPointError: a nan or an infinity arose. The error names the operation, the line that
+            called it, the layers around it, its inputs, and the values at the first affected
+            element
     """
     observe(_look)
     try:
@@ -39,20 +40,20 @@ def detect_anomaly():
 
 
 def _look(t, op, values, inputs):
-    """Check the result of an operation, and let its rules check the gradients that they return."""
+    """Check the result t of an operation, and make its rules check the gradients they return."""
     origin = _Origin(op, values)
     came = [_kind(v) for v in values]
     kind = _kind(t.data)
     if kind > max(came, default=FINITE):
         origin.complain(f"{op.name} gave {kind_name(kind)}", t.data)
-    if kind == NAN:  # an input was already nan, so it was made outside the block
+    if kind == NAN:  # an input was already nan, so the nan was made outside the block
         origin.complain(f"{op.name} was given nan", t.data)
     if t._operation is not None:
         t._operation = _with_a_look(op, origin)
 
 
 def _with_a_look(op, origin):
-    """Return the operation with rules that check the gradients they return."""
+    """Return `op` with rules that check the gradients they return, and name their `origin`."""
 
     def look(rule):
         def looked_at(g, y, *inputs, **options):
@@ -117,12 +118,12 @@ class _Origin:
             frame = frame.f_back
 
     def _note_layer(self, frame):
-        """Note the layer of which this frame runs the `forward`."""
+        """Note the layer whose `forward` this frame runs, if it runs one."""
         if frame.f_code.co_name == "forward" and "self" in frame.f_locals:
             self.layers.insert(0, type(frame.f_locals["self"]).__name__)
 
     def complain(self, what, x):
-        """Raise FloatingPointError with the problem of the array x, its position and the inputs."""
+        """Raise FloatingPointError with `what`, the first bad position in x, and the inputs."""
         x = np.asarray(to_array(x))
         bad = np.isnan(x) if np.isnan(x).any() else ~np.isfinite(x)
         first = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -141,7 +142,7 @@ class _Origin:
 
 
 def _described(v, shape, first):
-    """Yield a line about an input that contains numbers, and nothing about any other input."""
+    """Yield a line about the input v if it contains numbers, with v[first] if v has this shape."""
     if isinstance(v, int | float) and not isinstance(v, bool):
         yield str(v)
     if not isinstance(v, np.ndarray) or v.dtype.kind not in "fiu" or not v.size:

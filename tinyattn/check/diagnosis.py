@@ -57,7 +57,7 @@ def causes_of(case, A, N):
     if not np.isfinite(A).all():
         return [
             "the gradient is nan or inf where the function is smooth: somewhere 0 · inf or "
-            "0 / 0, as from sqrt or log at 0, even where np.where takes the rest"
+            "0 / 0, as from sqrt or log at 0, even if np.where selects other values there"
         ]
     if case.kinks and all(j in case.kinks for j in np.flatnonzero(case.wrong.any(axis=0))):
         return [_kink(case, A)]
@@ -111,7 +111,7 @@ def _scaled(case, A, N):
 
 
 def _factor(case, c):
-    """Describe a factor and guess its origin: the length of an axis, an input, ln 2, …"""
+    """Describe the factor c and guess its origin: the length of an axis, an input, ln 2, …"""
     reasons = []
     for name, v in case.others.items():
         if isinstance(v, int | float | np.ndarray | np.generic) and np.size(v) == 1:

@@ -1,10 +1,13 @@
-"""Find out from the graph of a loss whether an error grows or falls with the loss."""
+"""Find out from the graph of a loss whether an error grows or falls with the loss.
+
+The age of a Tensor is its time of creation, `_created`.
+"""
 
 import numpy as np
 
 PATH = 12  # a comparison counts if at most this many operations lead from it to the loss
 PROBABILITIES = {"softmax", "sigmoid"}
-SELECTED = {"getitem", "take_along_axis"}  # these select the label's number in each row
+SELECTED = {"getitem", "take_along_axis"}  # these select one number in each row, at its label
 SELECTIONS = {*SELECTED, "reshape", "squeeze", "ravel", "astype", "transpose"}
 SAME_ORDER = {*SELECTIONS, "mean", "sum"}  # the results of these grow if all inputs grow
 OFFSETS = {"clip", "maximum", "add"}  # these protect against the logarithm of 0
@@ -56,7 +59,7 @@ def direction(t, errors, depth=PATH):
 
 
 def _direction_of_two(t, errors, depth):
-    """`direction` of a sum or difference, whose parts must agree."""
+    """Return the `direction` of a sum or difference, whose two parts must agree."""
     turn = {"add": 1, "subtract": -1}.get(t._operation.name, 0)
     one, two = (direction(x, errors, depth - 1) for x in t._inputs[:2])
     signs = [one[0], turn * two[0]]
@@ -107,12 +110,12 @@ def _is_selected_log_probability(t, offsets=OFFSETS):
 
 
 def made_by(t, names):
-    """Return whether t is the result of an operation with one of these names."""
+    """Return whether t is the result of an operation with one of these `names`."""
     return t is not None and t._operation is not None and t._operation.name in names
 
 
 def _before(t, through):
-    """Return the result with which a chain of certain operations began."""
+    """Return the Tensor from which operations with names in `through` computed t."""
     while made_by(t, through):
         before = [x for x in t._inputs if x is not None and x.requires_grad]
         if len(before) != 1:

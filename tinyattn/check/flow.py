@@ -27,11 +27,11 @@ class FlowChecks:
     """The checks of how results flow into the loss, during one step.
 
     Args:
-        say     function (topic, text, line) that warns once of a mistake
-        lines   age of a result -> the line that computed it, kept by `OperationChecks`
+        say     function (topic, text, line) that warns once about each topic
+        lines   {age of a result: the line that computed it}, kept by `OperationChecks`
 
     Attributes:
-        cuts    (identities of the parameters before it, line) of each .numpy() of a result
+        cuts    (identities of the parameters before it, line) of each call of .numpy() on a result
     """
 
     def __init__(self, say, lines):
@@ -79,7 +79,7 @@ class FlowChecks:
                     self.arrays.append((v, _checksum(v), op.name, line))
 
     def before_backward(self, root):
-        """Check the graph of the loss before its backward pass."""
+        """Check the graph of the loss `root` before its backward pass."""
         for v, before, name, line in self.arrays:
             if _checksum(v) != before:
                 self.say(

@@ -123,7 +123,7 @@ class Precision:
         return ATOL * size if self.atol is None else self.atol
 
     def differs(self, analytic, numeric, size):
-        """Return a bool array of where derivatives differ, for results of this size.
+        """Return a bool array that is True where derivatives differ, for results of this size.
 
         Args:
             analytic   derivatives that the engine computed
@@ -189,7 +189,7 @@ def _function(f, inputs, precision):
 
 
 def _input_names(f, n):
-    """Return the names of the arguments as f declares them, or x0, x1, … if it does not."""
+    """Return the names of n arguments as f declares them, or x0, x1, … if it does not."""
     try:
         declared = signature(f).parameters.values()
     except (TypeError, ValueError):
@@ -206,7 +206,7 @@ def _is_floating(x):
 
 
 def _flat(result, name):
-    """Return the floating-point tensors in a result, with their names."""
+    """Yield the floating-point tensors in a result with their names, which begin with `name`."""
     if isinstance(result, tuple | list):
         for i, r in enumerate(result):
             yield from _flat(r, f"{name}{i}")
@@ -220,7 +220,10 @@ def _flat(result, name):
 
 
 def _derivative(function, create_graph=True):
-    """Return the gradient as a function of the same inputs and of the incoming gradients."""
+    """Return the gradient as a `Function` of the same inputs and of the incoming gradients.
+
+    Without `create_graph`, the rules get arrays and are not recorded.
+    """
     outputs = function.call(function.leaves(list(function.values.values())))
     rng = np.random.default_rng(1)
     incoming = {f"g{n.removeprefix('y')}": rng.normal(size=y.shape) for n, y in outputs.items()}
@@ -250,7 +253,7 @@ def _vector(outputs):
 
 
 def _recorded_alike(function, title):
-    """Check that rules give the same result when they are recorded and receive Tensors."""
+    """Return a Report on whether rules give the same result when they are recorded."""
     gradients = []
     for create_graph in (True, False):
         derivative = _derivative(function, create_graph)
@@ -315,7 +318,7 @@ def _slopes(function, k, i, h):
 
 
 def _shorter(precision, x):
-    """Return shorter steps to measure again near the number x."""
+    """Return shorter steps with which to measure again near the number x, or an empty list."""
     if not precision.again:
         return []
     relative = [precision.step * abs(x)] if 1e-12 < abs(x) < 1 else []
@@ -407,7 +410,7 @@ def _compare_projections(function, title, y):
 
 
 def _along(function, k, seeds, direction, steps):
-    """Return seeds · dy/d(input k) · direction, with a step for each element that fits its |x|."""
+    """Return seeds · dy/d(input k) · direction, where the |x| of each element selects its step."""
     x, total = np.abs(list(function.values.values())[k]), 0.0
     bounds = [0.0, *[h / STEP for h in steps[1:]], np.inf]
     for h, low, high in zip(steps, bounds, bounds[1:], strict=False):
@@ -418,7 +421,7 @@ def _along(function, k, seeds, direction, steps):
 
 
 def _search(function, k, seed, analytic):
-    """Find one element with a wrong derivative by halving the set of suspects."""
+    """Return (index, analytic, numeric) of one wrong derivative, found by halving the suspects."""
     x = list(function.values.values())[k]
     h = function.precision.step
     steps = h * np.maximum(1.0, np.abs(x)).ravel()
@@ -476,7 +479,7 @@ def _report(function, title, outputs, analytic, numeric, size):
 
 
 def _kinks(function, k, wrong):
-    """Return {wrong element: (left slope, right slope)} where the two differ."""
+    """Return {wrong element: (left slope, right slope)} where the two slopes differ."""
     values = list(function.values.values())
     middle = _vector(function.call(function.leaves(values))).data
     kinks = {}

@@ -31,8 +31,8 @@ def causal(f, x, axis=None, rng=0):
 
     Raises:
         TypeError: f returns several results, or None
-        ValueError: f is not deterministic, there are fewer than 2 positions, or the result has
-            another number of positions
+        ValueError: f is not deterministic, there are fewer than 2 positions or different tokens,
+            or the result has another number of positions
     """
     x = _array(x)
     axis = (x.ndim - 1 if x.dtype.kind in "iu" else x.ndim - 2) if axis is None else axis % x.ndim
@@ -72,8 +72,8 @@ def isolated(f, x, batch=None, rng=0):
 
     Raises:
         TypeError: f returns several results, or None
-        ValueError: f is not deterministic, there are fewer than 2 members, or the result has
-            another number of members
+        ValueError: f is not deterministic, there are fewer than 2 members or different tokens, or
+            the result has another number of members
     """
     x = _array(x)
     batch = np.arange(len(x)) if batch is None else np.asarray(batch)
@@ -110,8 +110,8 @@ def padding(f, x, rng=0, times=3):
     """Check that padding does not change the result of a sequence.
 
     Each row is cut to a random length, padded with arbitrary numbers, and compared with the
-    unpadded row: position by position, or as a whole if f pools. The result must not have a
-    gradient with respect to the padding either.
+    unpadded row, position by position or, if f pools, as a whole. In addition, the gradient of the
+    result with respect to the padding must be 0.
 
     Args:
         f       module or function of (x, keep), where keep is bool [B, T], True for positions that
@@ -124,7 +124,8 @@ def padding(f, x, rng=0, times=3):
         a `Report`
 
     Raises:
-        ValueError: x is not [B, T, ...] with T >= 2
+        TypeError: f returns several results, or None
+        ValueError: x is not [B, T, ...] with T >= 2, or has fewer than 2 different tokens
     """
     x, rng, g = _array(x), generator(rng), _precise(f)
     if x.ndim < 2 or x.shape[1] < 2:
@@ -190,9 +191,12 @@ class _Row:
 
 
 def _reaches_padding(g, padded, keep, by_position):
-    """Return the largest gradient at a padded position, relative to the largest of all."""
+    """Return the largest gradient at a padded position, relative to the largest of all.
+
+    If `by_position`, only the results at positions to keep are differentiated.
+    """
     weights = None
-    if by_position:  # results at padded positions may depend on them
+    if by_position:  # results at padded positions may depend on the padding
         y = _value(lambda v: g(v, keep), padded)
         weights = np.random.default_rng(1).normal(size=y.shape)
         weights *= keep.reshape(keep.shape + (1,) * (y.ndim - 2))
@@ -207,14 +211,17 @@ def _reaches_padding(g, padded, keep, by_position):
 
 
 class _Found:
-    """Relative influences `size` [to, from], at most 1, and `seen`, where they exceed rounding."""
+    """Relative influences `size` [to, from], and `seen`, where they exceed rounding errors."""
 
     def __init__(self, size, eps):
         self.size, self.seen = size, size > ROUNDINGS * eps
 
 
 def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
-    """Change each group of the input, and compute the gradient of each group of the result."""
+    """Return the influence of each group of x (on `axis`) on each group of the result (`out_axis`).
+
+    Each group of x is changed, and each group of the result is differentiated.
+    """
     f, rng = _precise(f), generator(rng)
     y = _value(f, x)
     again = _value(f, x)

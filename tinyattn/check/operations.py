@@ -53,15 +53,15 @@ class OperationChecks:
 
     Args:
         model   the module that is trained
-        say     function (topic, text, line) that warns once of a mistake
+        say     function (topic, text, line) that warns once about each topic
 
     Attributes:
-        lines      {age of a result: the line that computed it in this step}
+        lines      {age (`_created`) of a result: the line that computed it in this step}
         errors     {age of a result of a loss function: the name of the function}
         compared   {age of a result: the warning to give if the loss is computed from it}
         cuts       (function, line, identities of the parameters before it) of the operations with
                    slope 0
-        noting     whether such operations are still noted
+        noting     whether operations with slope 0 are still noted
     """
 
     def __init__(self, model, say):
@@ -146,7 +146,7 @@ class OperationChecks:
             )
 
     def _look_at_scores(self, x, tensor, line):
-        """Check that the input of cross_entropy has scores of two or more classes on axis 1."""
+        """Find inputs x of cross_entropy that are not scores of two or more classes on axis 1."""
         if _classes(x) == 1:
             self.say(
                 "one class",
@@ -456,7 +456,7 @@ def outside():
 
 
 def _elementwise_below(root):
-    """Return the ages of results that reach the loss by means, sums and elementwise functions."""
+    """Return the ages of results that reach `root` by means, sums and elementwise functions."""
     todo, found = [(root, 0)], set()
     while todo:
         t, depth = todo.pop()
@@ -471,9 +471,9 @@ def _elementwise_below(root):
 
 
 def plain_products(kind):
-    """Return (name, (file, line)) of each self.name that `forward` of a class multiplies with @.
+    """Return (name, (file, line)) of each self.name that `kind.forward` multiplies with @.
 
-    Empty if the source of the class is not known.
+    The list is empty if the source of the class `kind` is not known.
     """
     forward = vars(kind).get("forward")
     try:
@@ -497,7 +497,7 @@ def plain_products(kind):
 
 
 def below(x):
-    """Return x and all tensors with a gradient that lead to it, also if parts were freed."""
+    """Return x and all Tensors with requires_grad from which x was computed."""
     todo, found = [x], {}
     while todo:
         t = todo.pop()
@@ -541,14 +541,14 @@ def _has_norm(model):
 
 
 def _are_probabilities(x):
-    """Return whether rows (along axis 1) contain numbers from 0 to 1 with sum 1."""
+    """Return whether x contains numbers >= 0 whose sum along axis 1 is 1."""
     if x.ndim < 2 or not x.size or x.min() < 0:
         return False
     return bool(np.allclose(x.sum(axis=1), 1, atol=1e-3))
 
 
 def _source(x):
-    """Return the result before reshapes, or None."""
+    """Return the result of which x is a reshaped, selected or negated version, or None."""
     shapes = ("reshape", "squeeze", "ravel", "getitem", "transpose", "swapaxes", "negative")
     while isinstance(x, Tensor) and x._operation is not None:
         if x._operation.name not in shapes:

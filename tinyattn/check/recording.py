@@ -12,7 +12,8 @@ from tinyattn.ops import backends
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# the standard library enters a block on our behalf, and NumPy's Python code adds numbers up
+# Frames in these files count as the library's, because contextlib enters blocks for it, and because
+# some of NumPy's functions are Python code that calls its operations.
 OURS = (HERE, contextlib.__file__, os.path.dirname(np.__file__) + os.sep)
 
 _record = autograd.record

@@ -1,8 +1,11 @@
 """The report that every check returns."""
 
+import textwrap
 from dataclasses import dataclass, field
 
 import numpy as np
+
+WIDTH = 88  # characters; JupyterLab would break longer lines in the middle of a word
 
 
 @dataclass(frozen=True)
@@ -12,8 +15,9 @@ class Report:
     Attributes:
         passed     whether the check passed
         text       the comparison, the position of the largest difference, and possible causes
-        error      the largest difference, relative to the size of the numbers that were compared
-        compared   the number of values that were compared
+        error      the largest difference, relative to the size of the numbers that were compared.
+                   For `trains`, the last loss relative to the first
+        compared   the number of values that were compared or, for `trains`, trained
         causes     possible causes, the likeliest first, empty if the check passed
     """
 
@@ -36,13 +40,23 @@ class Report:
         return self
 
 
+def wrapped(text, indent=""):
+    """Return a text with long lines broken between words. New lines begin with `indent`."""
+    return "\n".join(
+        textwrap.fill(
+            line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        for line in text.split("\n")
+    )
+
+
 def at(name, index):
     """Return how code names an element: `name`[0, 2], or only `name` if `index` is empty."""
     return f"{name}[{', '.join(str(int(i)) for i in index)}]" if len(index) else name
 
 
 def number(v):
-    """Format a value with few digits, but enough to show a difference of one percent."""
+    """Format a value with few digits, but enough to show a difference of 1%."""
     return (
         np.format_float_positional(v, 6, fractional=False, trim="-")
         if (1e-4 <= abs(v) < 1e7 or v == 0)

@@ -137,7 +137,7 @@ def same(impls, inputs, gradients=True):
 
 
 def _named(impls):
-    """Return a list of functions with their names, numbering names that occur twice."""
+    """Return {name: function} for a list of functions, numbering names that occur twice."""
     names = [name_of(f) for f in impls]
     return {
         n if names.count(n) == 1 else f"{n} {i}": f
@@ -173,7 +173,7 @@ def _results(f, inputs, gradients):
 
 
 def _difference(name, first, what, came, wanted):
-    """Return the relative difference, and a line of text if it is too large."""
+    """Return the relative difference, and a line of text if it is too large, otherwise None."""
     if came is None or wanted is None:
         missing = [n for n, v in ((name, came), (first, wanted)) if v is None]
         return (

@@ -7,7 +7,6 @@ line.
 """
 
 import math
-import textwrap
 import warnings
 from contextlib import contextmanager
 
@@ -17,13 +16,13 @@ from tinyattn.check.direction import direction
 from tinyattn.check.flow import FlowChecks, nan_in_data
 from tinyattn.check.operations import COMPARED, OperationChecks, is_parameter, outside
 from tinyattn.check.recording import observe, stop_observing
+from tinyattn.check.report import wrapped
 from tinyattn.engine import autograd
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 from tinyattn.engine.read_only import comparing
 
-WIDTH = 88  # characters in a line of a printed warning; JupyterLab breaks longer lines anywhere
 STEPS = 5  # the first steps of the optimizer are checked in full, later ones only by their loss
 LOSSES = 100  # a loss that grows over this many steps means that the learning rate is too high
 GROWN = 20  # a loss has grown if it is this many times as large as the first one ...
@@ -35,9 +34,10 @@ SMOOTH = "Use a function with a slope instead, such as F.sigmoid for a step or F
 
 
 class _InShortLines:
+    """A warning that Python prints in lines that are short enough for the page of a notebook."""
+
     def __format__(self, spec):
-        """Return the text as Python prints it, in lines that no page breaks inside of words."""
-        return "\n" + textwrap.fill(str(self), WIDTH, break_on_hyphens=False)
+        return "\n" + wrapped(str(self))
 
 
 class SlipWarning(_InShortLines, UserWarning):
@@ -245,7 +245,7 @@ class _Watcher:
         )
 
     def explain(self, error):
-        """Add the observations so far to an error of the block."""
+        """Add a note to an error of the block if an operation with slope 0 may be its cause."""
         if self.operations.cuts and isinstance(error, RuntimeError) and "gradient" in str(error):
             name, (_, number), _ = self.operations.cuts[-1]
             error.add_note(
@@ -514,7 +514,7 @@ class _Watcher:
             )
 
     def _check_leaves(self, grads):
-        """Find parameters that are created in each forward, or that model and optimizer lack."""
+        """Find a negated loss, and parameters that are created again in each step."""
         known = {id(p) for p in self.model.parameters()} | {id(p) for p in self._optimized()}
         strange = {id(p): p for p in grads if is_parameter(p) and id(p) not in known}
         held = {id(p) for p in self._optimized()}
@@ -541,8 +541,8 @@ class _Watcher:
         if name is not None:
             self.say(
                 "nan in the data",
-                f"the data have nan, which {name} passes on, so the loss is {root.item():.4g} and "
-                f"every parameter becomes nan. Look for it with np.isnan(x).any() before the "
+                f"the data contain nan, which {name} passes on, so the loss is {root.item():.4g} "
+                f"and every parameter becomes nan. Look for it with np.isnan(x).any() before the "
                 f"training",
             )
             self.told.add("learning rate")

@@ -22,12 +22,12 @@ def changes(root, number, since_claim=False):
     Args:
         root          folder of the project
         number        number of the lecture, such as "04"
-        since_claim   True: compare only the cells that ran after the last claim before the current
-                      cell
+        since_claim   True: compare only the cells that ran since the last claim. A claim in the
+                      current cell does not count
 
     Returns:
-        a list of texts, one for each change. It is empty if nothing differs, or if this is not a
-        Jupyter kernel
+        a list of texts, one for each changed cell, or else one for the student's last new cell. It
+        is empty if nothing differs, or if this is not a Jupyter kernel
     """
     ran = _cells_that_ran()
     if since_claim:
@@ -57,7 +57,7 @@ def changes_of(root, number, function):
 
 
 def _changed_cells(root, number, ran):
-    """Return ([(cell of the notebook, cell that ran instead)], [cells that are not there])."""
+    """Return ([(cell of the notebook, cell that ran instead)], [cells that the student added])."""
     if not ran:
         return [], []
     try:
@@ -80,7 +80,7 @@ def _changed_cells(root, number, ran):
 
 
 def _names_used(function):
-    """Return the global names of a function and of the functions next to it that it calls."""
+    """Return the global names used by a function and by functions of its module that it calls."""
     todo, seen, found = [function], set(), set()
     while todo:
         f = todo.pop()
@@ -120,7 +120,7 @@ def _cells_that_ran():
 
 
 def _original(source, given):
-    """Return the notebook's cell from which this cell was changed, or None if there is none."""
+    """Return the cell among `given` that a student changed into `source`, or None."""
     matcher, best, most = difflib.SequenceMatcher(autojunk=False), None, ALIKE
     matcher.set_seq2(source)
     for cell in given:

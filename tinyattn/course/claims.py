@@ -86,7 +86,7 @@ class Seeds(tuple):
 def seeds(quick=1):
     """Return the seeds 0, 1, 2, ... of an experiment.
 
-    There are five in a full run, otherwise `quick`, and one if `small()`.
+    A full run has five seeds, a run with `small()` has one, and every other run has `quick`.
 
     Args:
         quick   number of seeds in a quick run

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def seconds(work, at_least=0.05, rounds=3):
-    """Return the shortest time of several calls in seconds, which other programs disturbed least.
+    """Return the shortest time of several calls in seconds, because other programs only add time.
 
     One more call comes first and is not measured, because it may compile a kernel.
 

@@ -192,7 +192,7 @@ def redrawn(sums, statistic, draws=1000, rng=0):
 
 
 def redrawn_values(values, event, E, statistic, draws=200, rng=0):
-    """Return a statistic of values, such as their median, for random draws of events.
+    """Return a statistic of values, such as their median, for all events and for random draws.
 
     The draws are those of `redrawn`. If an event is drawn twice, its values count twice.
 
@@ -213,7 +213,7 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
 
 
 def times_drawn(E, draws=1000, rng=0):
-    """Return how often each event is drawn, where row 0 contains every event once.
+    """Return how often each event occurs in random draws. In row 0, every event occurs once.
 
     Args:
         E       number of events

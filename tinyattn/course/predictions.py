@@ -20,8 +20,8 @@ from tinyattn.course.project import LEDGER, CourseError, find_root
 # with a word.
 LETTER = re.compile(r"\(?(?:([A-Z])\b|([a-z])(?=[).,:;]|$))")
 _open = []  # the prediction that has no answer yet
-_answered = {}  # seal of a question: what was predicted
-_compared = {}  # numbers of claims: what was predicted
+_answered = {}  # {seal of a question: the prediction}
+_compared = {}  # {numbers of claims: the prediction}
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def predict(words=""):
     """
     if not isinstance(words, str):
         raise TypeError(
-            f"a prediction must be a text in quotes, got {words!r} ({type(words).__name__})"
+            f"predict: words must be a text in quotes, got {words!r} ({type(words).__name__})"
         )
     _open[:] = [words.strip()]
     if not _open[0]:
@@ -70,6 +70,9 @@ def compare(*numbers, root=None):
         numbers   numbers of claims, such as "C030", for which verdict and evidence are read from
                   the ledger. Without a number, the figure above is the answer
         root      folder of the project. If None, look for it in the working folder and above
+
+    Returns:
+        a `Note`, which the notebook displays
 
     Raises:
         CourseError: a claim is not in the ledger, or there is no ledger
@@ -97,7 +100,7 @@ def sealed(right, words):
     """
     if right not in words:
         raise ValueError(
-            f"the right answer must be one of the choices, {', '.join(words)}, got {right!r}"
+            f"sealed: right must be one of the choices {', '.join(words)}, got {right!r}"
         )
     written = json.dumps([right, words], ensure_ascii=False).encode()
     return base64.b64encode(zlib.compress(written)).decode()
@@ -110,6 +113,9 @@ def answer(seal):
 
     Args:
         seal   result of `sealed`, which contains the choices and the right answer
+
+    Returns:
+        a `Note`, which the notebook displays
     """
     right, words = json.loads(zlib.decompress(base64.b64decode(seal)))
     said = _taken_up() or _answered.get(seal)  # the second one counts if this cell runs again

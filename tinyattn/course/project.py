@@ -78,7 +78,7 @@ class Document:
 
     @property
     def folder(self):
-        """Return the folder in which the cells run, which is the same as in JupyterLab."""
+        """Return the folder in which the cells run, here as in JupyterLab."""
         return (self.workbook if self.root == SHIPPED else self.notebook).parent
 
     def relative(self, path):
@@ -148,7 +148,7 @@ def install(extra=""):
     """Return the command that installs an extra into the current environment, as text.
 
     Args:
-        extra   name of the extra, such as "class". If "", only the library's requirements
+        extra   name of the extra, such as "class". If "", the library is installed without extras
     """
     if _in_checkout():
         return f'{pip()} install -e ".[{extra}]"' if extra else f"{pip()} install -e ."
@@ -156,7 +156,7 @@ def install(extra=""):
 
 
 def pip():
-    """Return the pip of the current environment (in a checkout `.venv`, as in README.md)."""
+    """Return the command for pip, as text. In a checkout, it is the one in `.venv` (README.md)."""
     return ".venv/bin/pip" if _in_checkout() else f"{sys.executable} -m pip"
 
 

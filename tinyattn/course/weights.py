@@ -91,17 +91,17 @@ def as_shipped(module):
 
 
 def _halves(value):
-    """Return the floating-point numbers of a parameter or buffer as float16."""
+    """Return a parameter or buffer as an array, in float16 unless it contains integers or bools."""
     array = np.asarray(value.data if isinstance(value, Tensor) else value)
     return array.astype(SHIPPED) if array.dtype.kind == "f" else array
 
 
 def packed(arrays):
-    """Return the arrays as they are stored, with all 16-bit numbers in one array of bytes [2, N].
+    """Return {name: array} as it is stored, with all float16 numbers in one array of bytes [2, N].
 
-    In the result, "layout" contains their shapes as JSON. The upper bytes of weights are similar,
-    so a compressed package becomes 7% smaller. The arrays are ordered by name, so a full run that
-    finds the same weights again writes the same file.
+    In the result, "halves" is this array, and "layout" contains the names and shapes as JSON. The
+    upper bytes of weights are similar, so a compressed package becomes 7% smaller. The arrays
+    are ordered by name, so a full run that finds the same weights again writes the same file.
     """
     arrays = dict(sorted(arrays.items()))
     halves = {name: a for name, a in arrays.items() if np.asarray(a).dtype == SHIPPED}
@@ -112,7 +112,7 @@ def packed(arrays):
 
 
 def unpacked(stored):
-    """Return the arrays that were given to `packed`, from its result `stored`."""
+    """Return the {name: array} that was given to `packed`, from its result `stored`."""
     stored = dict(stored)
     layout = json.loads(bytes(stored.pop("layout")))
     numbers, found, start = bytes_together(stored.pop("halves"), SHIPPED), {}, 0

@@ -2,7 +2,7 @@
 
 
 def percent(share, digits=1):
-    """Return a fraction as text in percent, where 0% and 100% have no decimals.
+    """Return a fraction as text with the sign %, where 0% and 100% have no decimals.
 
     Args:
         share    fraction, from 0 to 1

@@ -7,14 +7,15 @@ from tinyattn.engine.random import generator
 
 
 def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
-    """Cut arrays into batches of matching examples, in a new random order in each epoch.
+    """Cut arrays into batches of matching examples, in random order unless shuffle=False.
 
         for x, y in data.batches(images, labels, batch_size=64, rng=0): ...
 
-    A batch is a tuple of arrays [batch_size, ...]. `len()` is the number of batches.
+    A batch is a tuple of arrays [batch_size, ...]. The `len()` of the result is the number of
+    batches.
 
     Args:
-        arrays       arrays with the examples on the first axis [N, ...]
+        arrays       arrays with the N examples on the first axis [N, ...]
         batch_size   number of examples in a batch. The last batch is shorter if batch_size does not
                      divide N
         shuffle      False: the examples stay in their order
@@ -23,21 +24,22 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
         drop_last    True: a shorter last batch is omitted
 
     Returns:
-        a `Batches`, which you can iterate over once per epoch
+        a `Batches`. Iterate over it once in each epoch
 
     Raises:
-        TypeError: there are no arrays, or a list or tuple of arrays is given instead of arrays
-        ValueError: the arrays differ in length or are empty, or batch_size is not a whole number >=
-            1, or drop_last leaves no batch
+        TypeError: there are no arrays, or a tuple of arrays, or a list of arrays of different
+            shapes, is given instead of arrays
+        ValueError: an array has no axis, the arrays differ in length or are empty, batch_size is
+            not a whole number >= 1, or drop_last leaves no batch
     """
     return Batches(arrays, batch_size, shuffle, rng, drop_last)
 
 
 class Batches:
-    """The result of `batches`, which you can iterate over once per epoch.
+    """The batches that `batches` returns. Iterating over all of them is one epoch.
 
     Args:
-        arrays       as in `batches`
+        arrays       tuple of the arrays of `batches`
         batch_size   as in `batches`
         shuffle      as in `batches`
         rng          as in `batches`
@@ -77,18 +79,21 @@ def split(*arrays, held_out=0.2, rng=None):
     """Hold out random examples, and return two tuples of arrays, (train, test).
 
     Args:
-        arrays     arrays with the examples on the first axis [N, ...]
+        arrays     arrays with the N examples on the first axis [N, ...]
         held_out   fraction (a float, such as 0.2) or number (an integer, such as 360) of the
                    examples to hold out
         rng        seed or numpy.random.Generator, or None for the default generator. The same seed
                    holds out the same examples
 
     Returns:
-        (train, test), two tuples with one array for each given one. Matching examples stay together
+        (train, test), two tuples with one array for each given array. Matching examples stay
+        together
 
     Raises:
-        TypeError: there are no arrays, or a list or tuple of arrays is given instead of arrays
-        ValueError: the arrays differ in length or are empty, or one side would be empty
+        TypeError: there are no arrays, or a tuple of arrays, or a list of arrays of different
+            shapes, is given instead of arrays
+        ValueError: an array has no axis, the arrays differ in length or are empty, or held_out
+            does not leave examples on both sides
     """
     arrays, n = _same_length("split", arrays)
     if _is_whole(held_out):
@@ -107,7 +112,7 @@ def split(*arrays, held_out=0.2, rng=None):
 
 
 def _same_length(name, arrays):
-    """Return the arguments as NumPy arrays, and the number of examples that all of them have."""
+    """Return the arguments of the function `name` as arrays, and their number of examples."""
     for a in arrays:
         if isinstance(a, list | tuple) and len(a) and all(np.ndim(to_array(v)) for v in a):
             if len({np.shape(to_array(v)) for v in a}) > 1 or isinstance(a, tuple):

@@ -12,7 +12,7 @@ SIZE, WIDTH = 24, 52  # pixels of an emoji and of a scene
 
 
 def emoji():
-    """Load 1362 emoji: images [N, 24, 24, 3] float32 in 0..1 (RGB), and a list of N captions.
+    """Load N = 1,362 emoji: images [N, 24, 24, 3] float32 in 0..1 (RGB), and a list of N captions.
 
     A caption is the Unicode name in lower case, without hyphens: "smiling cat face with open
     mouth". The emoji are sorted by their character codes, so neighbours are often similar.
@@ -72,11 +72,13 @@ def scenes(pictures, which, rng=None):
     """
     pictures, which, rng = np.asarray(pictures), np.asarray(which), generator(rng)
     if pictures.shape[1:] != (SIZE, SIZE, 3):
-        raise ValueError(f"scenes: pictures must be [M, {SIZE}, {SIZE}, 3], got {pictures.shape}")
+        raise ValueError(
+            f"scenes: pictures must be [M, {SIZE}, {SIZE}, 3], got shape {pictures.shape}"
+        )
     if which.ndim != 2 or which.shape[1] != 2 or which.dtype.kind not in "iu":
         raise ValueError(
             "scenes: which must be whole numbers [N, 2], the two emoji of each image, got "
-            f"{which.dtype} {which.shape}"
+            f"dtype {which.dtype} and shape {which.shape}"
         )
     lowest, highest = np.array([0, -1]), len(pictures) - 1
     wrong = ((which < lowest) | (which > highest)).any(axis=1)

@@ -1,4 +1,4 @@
-"""Generated data sets in the plane, which are two moons, spirals and a noisy sine."""
+"""Generated data sets in the plane: two half moons, the arms of a spiral, and a noisy sine."""
 
 import math
 
@@ -9,7 +9,7 @@ from tinyattn.engine.ranges import check_range
 
 
 def moons(n=400, noise=0.1, rng=None):
-    """Generate points on two interlocking half circles, one for each class.
+    """Generate points on two interlocking half circles, with one half circle for each class.
 
     Args:
         n       number of points
@@ -33,7 +33,7 @@ def moons(n=400, noise=0.1, rng=None):
 
 
 def spirals(n=400, classes=3, noise=0.15, rng=None):
-    """Generate points on the arms of a spiral, one for each class.
+    """Generate points on the arms of a spiral, with one arm for each class.
 
     An arm starts near the origin and winds ¾ of a turn up to radius 1.
 

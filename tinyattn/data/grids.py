@@ -1,9 +1,10 @@
-"""Generated images with captions, each a 3 by 3 grid of cells with one to nine coloured shapes.
+"""Generated images of one to nine coloured shapes in a 3 by 3 grid of cells, with captions.
 
-The caption names the objects in reading order (rows from the top, left to right). For every word,
-the data set contains the cell to which it refers:
+The caption names the objects in reading order (rows from the top, left to right):
 
     red circle blue square red circle
+
+For every word, the data set contains the cell to which the word refers.
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ class Grids:
 
     Attributes:
         images    RGB images with values from 0 to 1 [N, 18, 18, 3] float32
-        tokens    [N, T + 1] int64: START, the caption, END, then PAD
+        tokens    [N, T + 1] int64: START, the caption, END, then PAD, where T is 1 plus twice the
+                  largest number of objects in an image
         cells     [N, T] int64: the cell 0..8 that each of tokens[:, 1:] refers to, -1 for END and
                   PAD
         objects   [N] int64: number of objects in the image
@@ -81,7 +83,7 @@ def masks():
 
 
 def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
-    """Draw images of coloured shapes, with captions.
+    """Generate images of coloured shapes, with captions.
 
     The number of objects, their cells, colours and shapes are drawn independently and uniformly.
 
@@ -104,8 +106,8 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
     numbers = objects.ndim == 1 and len(objects) and objects.dtype.kind in "iu"
     if not numbers or objects.min() < 1 or objects.max() > 9:
         raise ValueError(
-            "grids: objects must be a list of numbers of objects; expected numbers from 1 to 9, "
-            f"got {given!r}"
+            "grids: objects must be a list of whole numbers from 1 to 9, which are the possible "
+            f"numbers of objects in an image, got {given!r}"
         )
     count = rng.choice(objects, n)
     filled = rng.permuted(np.tile(np.arange(9), (n, 1)), axis=1) < count[:, None]  # [n, cells]
@@ -129,7 +131,7 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
 
 
 def _tiles():
-    """Return the image of an empty cell and of each colour and shape, [17, CELL, CELL, RGB]."""
+    """Return the images of an empty cell and of all coloured shapes, [17, CELL, CELL, RGB]."""
     tiles = np.ones((1 + len(COLORS) * len(SHAPES), CELL, CELL, 3), np.float32)
     stencils = masks()
     for i, color in enumerate(COLORS.values()):

@@ -8,7 +8,7 @@ import numpy as np
 from tinyattn.data.byte_planes import bytes_together
 
 FILE, HARD_FILE = (Path(__file__).with_name(f"{name}.npz") for name in ("jets", "hard_jets"))
-HARD_TEST = 4000  # the last jets of hard_jets.npz
+HARD_TEST = 4000  # number of test jets, which are the last ones of hard_jets.npz
 
 
 class Jets(NamedTuple):
@@ -38,7 +38,7 @@ def jets(part="train"):
     jet.
 
     Args:
-        part   "train" for 4000 jets, "test" for 1000 others, or "all" for all 5000
+        part   "train" for 4,000 jets, "test" for 1,000 others, or "all" for all 5,000
 
     Returns:
         `Jets`
@@ -50,13 +50,13 @@ def jets(part="train"):
 
 
 def hard_jets(part="train"):
-    """Load simulated QCD and top jets with pT from 700 to 1000 GeV, about half of each kind.
+    """Load simulated QCD and top jets with pT from 700 to 1,000 GeV, about half of each kind.
 
     These jets were simulated in the same way as `jets`. You can therefore pre-train a model on many
     hard jets, and then fine-tune it on a few of the jets of `jets`, whose pT is lower.
 
     Args:
-        part   "train" for 16,000 jets, "test" for 4000 others, or "all" for all 20,000
+        part   "train" for 16,000 jets, "test" for 4,000 others, or "all" for all 20,000
 
     Returns:
         `Jets`
@@ -72,7 +72,7 @@ def quark_directions():
 
     The last axis is Δη and Δφ relative to the axis of the jet, before the quarks radiate. The
     quarks are the b quark and the two quarks from the W boson. To save space, the directions are
-    stored only for the 799 top jets that were simulated first. The other rows are nan.
+    stored only for the 799 top jets that were simulated first, and all other rows are nan.
 
     Returns:
         directions of the three quarks of each jet [4000, 3, 2] float32
@@ -85,7 +85,7 @@ def quark_directions():
 
 
 def _loaded(name, file, part, test):
-    """Return the jets of a part of a file, in which they are shuffled, with the test set last."""
+    """Return one part of the jets in a file, where all jets are shuffled and the test jets last."""
     if part not in ("train", "test", "all"):
         raise ValueError(f'{name}: part must be "train", "test" or "all", got {part!r}')
     with np.load(file) as stored:
@@ -136,13 +136,13 @@ def momenta(steps, mask):
 def jet_features(jets):
     """Return the inputs of ParticleNet for each particle, [B, P, 7].
 
-    The features are Δη, Δφ, ln pT, ln E, ln pT/pT(jet), ln E/E(jet) and ΔR. Particles are treated
+    The features are Δη, Δφ, ln pT, ln E, ln(pT/pT(jet)), ln(E/E(jet)) and ΔR. Particles are treated
     as massless, so their energies are E = pT cosh η. Padding is 0.
 
     Args:
         jets   `Jets`
 
-    Source: Qu, Gouskos 2019, table 1, without the kind of the particle.
+    Source: Qu, Gouskos 2019, table 1, without the type of the particle.
     """
     pt, deta, dphi = np.moveaxis(jets.particles, -1, 0)
     pt = np.where(jets.mask, pt, 1)

@@ -9,7 +9,7 @@ from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 
 FILE = Path(__file__).with_name("light_curves.npz")
-TEST = 2100  # the last stars of the file, which are stored in random order
+TEST = 2100  # number of test stars, the last of the file, whose stars are in random order
 CLASSES = (
     "RR Lyrae ab",
     "RR Lyrae c",
@@ -22,7 +22,7 @@ CLASSES = (
 
 
 class LightCurves(NamedTuple):
-    """The light curves of B stars at T moments each.
+    """The light curves of B stars with T observations each.
 
     Attributes:
         times        days from the first observation, not evenly spaced [B, T] float32
@@ -40,25 +40,26 @@ class LightCurves(NamedTuple):
 
 
 def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
-    """Load the light curves of variable stars of seven CLASSES, 1500 of each in total.
+    """Load the light curves of variable stars of seven CLASSES, 1,500 of each in total.
 
     The stars are real. Their periods, amplitudes and shapes come from the OGLE-III catalogue. The
     times of observation are also real. They come from five stars of the MACHO survey, each in two
     colours, with about one observation per night and gaps of up to 216 days. Each curve combines a
     star with a random part of one of these ten series and with a random phase. The noise is
-    normal, with MACHO's error of that night. Mira and semi-regular stars, which in reality change
-    from cycle to cycle, are sums of three sines. With a different rng, the same stars are observed
-    at different times.
+    normally distributed, and its standard deviation is the error of the MACHO observation. Mira and
+    semi-regular stars, which in reality change from cycle to cycle, are sums of up to three
+    cosines. With a different rng, the same stars are observed at different times.
 
     Args:
-        part     "train" for 8400 stars, "test" for 2100 others, or "all" for all 10,500
+        part     "train" for 8,400 stars, "test" for 2,100 others, or "all" for all 10,500
         length   number T of observations of each star
-        rng      seed or numpy.random.Generator for times, phases and noise
+        rng      seed or numpy.random.Generator for times, phases and noise, or None for the default
+                 generator
         noise    False: the magnitudes are exact
         out_of   choose the observations at random from this many consecutive ones, like a telescope
                  that observes the star only occasionally. If None, the observations are
-                 consecutive. For the long periods of Mira and semi-regular stars, their index is
-                 then nearly as informative as the time
+                 consecutive. For Mira and semi-regular stars, whose periods are long, the index of
+                 an observation is then nearly as informative as its time
 
     Returns:
         `LightCurves`
@@ -94,7 +95,10 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
 
 
 def _windows(observed, ends, B, length, out_of, rng):
-    """Return the times and errors of B windows of observations [B, length], in order."""
+    """Return times (from 0) and errors [B, length] of random parts of the series in `observed`.
+
+    The series end at the indices `ends`. A part is chosen from `out_of` consecutive observations.
+    """
     which = rng.integers(len(ends), size=B)
     first = np.append(0, ends[:-1])[which]
     start = first + (rng.random(B) * (ends[which] - first - out_of + 1)).astype(int)

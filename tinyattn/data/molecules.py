@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 FILE = Path(__file__).with_name("molecules.npz")
-TEST = 400  # the last molecules of the file, which are stored in random order
+TEST = 400  # number of test molecules, the last of the file, which is in random order
 SYMBOLS = ("H", "C", "N", "O", "F")
 RADII = np.array([0.31, 0.76, 0.71, 0.66, 0.57])  # covalent radii in Å, Cordero et al. 2008
 TARGETS = (
@@ -28,7 +28,7 @@ class Molecules(NamedTuple):
     Attributes:
         atoms       symbol of each atom, one-hot over SYMBOLS [B, N, 5] float32
         positions   coordinates in Å, relative to the centre of the molecule [B, N, 3] float32
-        bonds       True if two atoms are bonded, by a bond of any order [B, N, N] bool
+        bonds       True if two atoms are bonded, whatever the bond order [B, N, N] bool
         mask        True where there is an atom [B, N] bool
         targets     the properties listed in TARGETS [B, 9] float32
         smiles      SMILES string, which describes the bonds without hydrogen [B] text
@@ -49,10 +49,13 @@ def molecules(part="train"):
     B3LYP). Bonds are derived from the distances between the atoms.
 
     Args:
-        part   "train" for 1600 molecules, "test" for 400 others, or "all" for all 2000
+        part   "train" for 1,600 molecules, "test" for 400 others, or "all" for all 2,000
 
     Returns:
         `Molecules`
+
+    Raises:
+        ValueError: part has another value
 
     Source: Ramakrishnan, Dral, Rupp, von Lilienfeld 2014. SOURCES.md has the details.
     """
@@ -88,7 +91,7 @@ def bonded(atoms, positions, mask):
     """Return which atoms are bonded, [B, N, N] bool.
 
     Two atoms are bonded if their distance is less than 1.16 times the sum of their covalent radii.
-    With this factor, the bonds of all 2000 molecules agree with their SMILES.
+    With this factor, the bonds of all 2,000 molecules agree with their SMILES.
 
     Args:
         atoms       symbol of each atom, one-hot over SYMBOLS [B, N, 5]

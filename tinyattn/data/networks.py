@@ -26,12 +26,12 @@ def karate_club():
 
 
 def les_miserables():
-    """Load the 77 characters of Les Misérables, with a tie between two who meet in a chapter.
+    """Load the 77 characters of Les Misérables, with a tie between any two who meet in a chapter.
 
     Returns:
-        (graph, names). Each of the 254 pairs is stored as two edges, `graph.edge_attr` [508]
-        float32 is the number of chapters in which the two meet. names is the list of the
-        characters' names, in the order of the nodes
+        (graph, names). Each of the 254 ties is stored as two edges, and `graph.edge_attr` [508]
+        float32 is the number of chapters in which the two characters meet. names is the list of
+        the characters' names, in the order of the nodes
 
     Source: Knuth 1993.
     """
@@ -57,7 +57,7 @@ def _arrays():
 
 
 def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
-    """Generate a random graph of groups, with more ties inside a group than between groups.
+    """Generate a random graph in which ties depend on whether two nodes are in the same group.
 
     Every tie between two nodes is stored as two edges.
 
@@ -71,7 +71,7 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
         (graph, group), where group [N] int is the index of each node's group
 
     Raises:
-        ValueError: a probability is not between 0 and 1
+        ValueError: a probability is not between 0 and 1, or sizes are not whole numbers >= 0
 
     Source: Holland et al. 1983.
     """
@@ -94,13 +94,14 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
 
     The other neighbours are distractors. A third of the nodes know their class, so their features
     contain this class and a flag. The features of all other nodes contain a random class. Each node
-    receives messages from neighbours[0] to neighbours[1] nodes. Of these neighbours, `told` have
-    the same class as the node and know it, and the rest do not know their class. Weights that
-    depend only on the sender solve the task, but weights that depend on the degrees do not.
+    receives messages from at least neighbours[0] and at most neighbours[1] nodes. Of these nodes,
+    `told` have the same class as the receiver and know it, and the rest do not know their class.
+    Weights that depend only on the sender solve the task, but weights that depend on the degrees do
+    not.
 
     Args:
         num_nodes    number of nodes
-        neighbours   (smallest, largest) number of neighbours
+        neighbours   (smallest, largest) number of neighbours of a node
         told         number of neighbours that have the class of the node and know it
         classes      number of classes
         noise        standard deviation of the noise added to the features, except the flag

@@ -15,7 +15,7 @@ from tinyattn.engine.ranges import check_interval, check_range
 
 KINDS = ("circle", "square", "triangle")
 SIDE = 20  # pixels
-SIZES = (3.0, 6.0)  # from the middle to the edge, in pixels
+SIZES = (3.0, 6.0)  # smallest and largest size of an object, in pixels
 VISIBLE = 0.35  # at least this fraction of an object's pixels stays visible
 HUES = 8  # colours
 DARK = 0.15  # brightness of an outline
@@ -29,7 +29,8 @@ class Overlaps(NamedTuple):
         images   colours between 0 and 1 [B, SIDE, SIDE, 3] float32
         truth    object that each pixel belongs to, -1 for the background [B, SIDE, SIDE] int64
         kind     index into KINDS [M] int64
-        size     distance from the centre to the edge, in pixels [M] float32
+        size     radius of a circle, in pixels [M] float32. A square has the side 1.7 · size, and a
+                 triangle has this base and height
         centre   column and row of the centre, in pixels [M, 2] float32
     """
 
@@ -48,7 +49,7 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
     Args:
         n          number of images
         rng        seed or numpy.random.Generator, or None for the default generator
-        objects    (smallest, largest) number of shapes in an image
+        objects    (smallest, largest) number of shapes to draw in an image
         noise      standard deviation of the noise added to every colour of every pixel
         outlined   False: shapes that touch have different colours. True: an image has only two
                    colours, so shapes that touch may share one, and only a dark outline one pixel
@@ -83,7 +84,7 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
 
 
 def _picture(K, outlined, rng):
-    """Return one image [SIDE, SIDE, 3], the object of each pixel, and kinds, sizes and centres."""
+    """Return an image with up to K shapes, the object of each pixel, and kinds, sizes, centres."""
     image, truth = np.full((SIDE, SIDE, 3), 0.95), np.full((SIDE, SIDE), -1)
     kinds, sizes, centres, hues, least = [], [], [], [], []  # least: pixels to keep visible
     two = rng.choice(HUES, 2, replace=False) if outlined else None
@@ -105,7 +106,10 @@ def _picture(K, outlined, rng):
 
 
 def _placed(truth, least, rng):
-    """Return kind, size, centre and pixels (None if there is no room) of a new shape."""
+    """Return kind, size, centre and pixels of a new shape. If it does not fit, pixels is None.
+
+    At least least[k] pixels of each earlier object k in `truth` stay visible.
+    """
     for _ in range(TRIES):
         kind, size = int(rng.integers(len(KINDS))), rng.uniform(*SIZES)
         centre = rng.uniform(size - 0.5, SIDE - 0.5 - size, 2)

@@ -18,6 +18,9 @@ def first_bit(n, length, rng=None):
         (x, y), where x [n, length, 1] float32 contains -1 and 1, and y [n] int64 is 1 if the first
         entry of the sequence is 1, and 0 otherwise
 
+    Raises:
+        ValueError: n is negative, or length is below 1
+
     Source: slides H19, H20.
     """
     _check_lengths("first_bit", n, length, shortest=1)
@@ -38,6 +41,9 @@ def delayed_bit(n, length, rng=None):
         at all others, column 1 is 1 at the step of the query, and column 2 is noise, ±1. y [n]
         int64 is 1 for the bit 1 and 0 for the bit -1. when [n, 2] int64 contains the step of the
         bit (in the first quarter) and of the query (in the last quarter)
+
+    Raises:
+        ValueError: n is negative, or length is below 4
 
     Source: slide KB04.
     """

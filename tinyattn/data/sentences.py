@@ -4,7 +4,7 @@
 
 The verb is hidden, and only the subject determines whether it is singular or plural. The words
 between subject and verb are either fillers, which are neither singular nor plural, or clauses that
-have other subjects. Slide K11.
+have other subjects. Source: slide K11.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Agreement(NamedTuple):
         ids       token ids, with PAD after the end [n, T] int64
         plural    1 if the hidden verb is plural, and 0 if it is singular [n] int64
         verb      position of the hidden verb in the sentence [n] int64
-        subject   position of its subject [n] int64
+        subject   position of the subject with which this verb agrees [n] int64
     """
 
     ids: np.ndarray
@@ -60,7 +60,7 @@ def agreement(n, distance, before=2, rng=None):
         `Agreement`
 
     Raises:
-        ValueError: n or before is negative, or a distance is not a whole number >= 1
+        ValueError: n or before is negative, or distance is not one whole number >= 1 or n of them
     """
     check_range("agreement", 0, whole=True, n=n, before=before)
     given, distance = distance, np.asarray(distance)

@@ -46,7 +46,7 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
     Args:
         B         number of surfaces
         N         number of points on each surface
-        kinds     names of the kinds to choose from
+        kinds     names of the kinds to choose from, a selection of KINDS
         rotated   True: each surface is rotated at random. False: all surfaces are upright
         uneven    the density varies like exp(uneven · s) along a random direction, where s grows
                   from -1 to 1 across the surface, so 0 means a uniform density. The number of
@@ -149,7 +149,7 @@ def _disc(radius, rng):
 
 
 def _tube(bottom, top, height, rng):
-    """Sample the side of a cylinder, or of a cone without its tip, with its base at z = 0."""
+    """Return (area, draw) of a tube with radius `bottom` at z = 0 and `top` at z = height."""
 
     def draw(n):
         u, angle = rng.uniform(size=n), rng.uniform(0, 2 * np.pi, n)
@@ -161,7 +161,7 @@ def _tube(bottom, top, height, rng):
 
 
 def _ring(large, small, first, last, rng):
-    """Sample a torus in the plane of x and z, from one angle to another."""
+    """Return (area, draw) of a torus in the plane of x and z, from the angle `first` to `last`."""
 
     def draw(n):
         inner = rng.uniform(0, 2 * np.pi, SPARE * n)
@@ -187,7 +187,7 @@ def _one_ring(rng):
 def _chair(rng):
     width, depth, leg, back = rng.uniform(
         [0.7, 0.7, 0.5, 0.6], [1.1, 1.1, 1.0, 1.3]
-    )  # heights of the seat, of the legs below it and of the back above it
+    )  # width and depth of the seat, and heights of the legs below it and of the back above it
     parts = [
         ("chair seat", *_box((width, depth, 0.08), rng)),
         ("chair back", *_moved(_box((width, 0.08, back), rng), (0, depth / 2, back / 2 + 0.04))),

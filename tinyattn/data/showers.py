@@ -39,7 +39,8 @@ class Showers(NamedTuple):
                    depth
         energy     [N] float32, GeV: measured energy, 0 for a hit of a tracking plane
         size       [N, 2] float32, cm: width and thickness of the cell, 0 for a tracking plane
-        layer      [N] int64: 0 to 11 in the calorimeter, -3 to -1 for tracking planes
+        layer      [N] int64: 0 to 11 in the calorimeter (with `irregular_cells`, 0 to 5), -3 to -1
+                   for tracking planes
         truth      [N] int64: the shower with the most energy in the cell, -1 for noise
         fraction   [N, K] float32: fraction of the energy from each shower of the event. The
                    fractions sum to 1, or to 0 for noise. K is the largest possible number of
@@ -127,7 +128,7 @@ def select(showers, events):
 
     Args:
         showers   `Showers`
-        events    indices of the events [n], which may be omitted, repeated or reordered
+        events    indices of the chosen events [n], in any order. An event may be chosen repeatedly
     """
     events = np.atleast_1d(np.asarray(events))
     # index of the first hit of each event
@@ -197,7 +198,7 @@ def _deposits(particle, rng):
 
 
 def _cells(spots, cells, columns, noise, rng):
-    """Return the cells with a measured energy (deposits plus noise) above the threshold."""
+    """Return the hits: the cells whose energy (deposits `spots` plus noise) exceeds 3 · noise."""
     if cells is None:
         cells, cell = geometry(), _cell_of(spots[:, 1:4])
     else:
@@ -216,7 +217,7 @@ def _cells(spots, cells, columns, noise, rng):
 
 
 def _tracks(particle, columns, planes, rng):
-    """Return where each particle crosses each tracking plane, with a resolution of 0.1 mm."""
+    """Return the hits of particles in the last `planes` tracking planes, measured to 0.1 mm."""
     rows = [_no_hits(columns)]
     for k, (_, x, y, dx, dy, _) in enumerate(particle):
         for plane in range(3 - planes, 3):
@@ -254,7 +255,7 @@ def irregular_cells(rng=None, density=1.0):
         density   relative number of cells. 2 doubles the number of cells and halves their area
 
     Raises:
-        ValueError: a layer would have fewer than 4 cells
+        ValueError: density is not finite, or a layer would have fewer than 4 cells
     """
     fewest = (
         round(density * min(CELLS_IN_LAYER)) if is_number(density) and np.isfinite(density) else 0
@@ -278,7 +279,7 @@ def irregular_cells(rng=None, density=1.0):
 
 
 def _nearest_cell(xyz, cells):
-    """Return the index of the irregular cell at each position, or -1 in a gap, [spots]."""
+    """Return the index of the irregular cell at each position of xyz, or -1 in a gap, [spots]."""
     found = np.full(len(xyz), -1)
     for layer in np.unique(cells[:, 5]):
         own = np.flatnonzero(cells[:, 5] == layer)
@@ -308,14 +309,14 @@ def _layer(i):
 
 
 def _centres(half, side):
-    """Return the centres of the cells of a square from -half to half, row by row, [n², 2]."""
+    """Return the centres of cells of width `side` in a square from -half to half, [n², 2]."""
     c = np.arange(-half + side / 2, half, side)
     return np.stack(np.meshgrid(c, c, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
 @cache
 def _coarse_cell_indices():
-    """Return each layer's first cell, and the indices of its coarse cells in a square table."""
+    """Return (first cell, cell at each position of the coarse square grid) for each layer."""
     tables, begin = [], 0
     for i in range(FRONT + BACK):
         outside = np.abs(_centres(HALF, 2 * CELL[i])).max(axis=1) > INNER

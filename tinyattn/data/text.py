@@ -1,4 +1,4 @@
-"""Real English text that is shipped with Python, and training windows of it.
+"""Real English text that is shipped with Python, and training windows of a text.
 
 text = data.english()                          # about 400,000 characters, no download
 letters = data.tokenizers.Characters(text)
@@ -18,7 +18,7 @@ SPELLED = {"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-
 
 
 def english():
-    """Return Python's help texts, English sentences about the language, as one long string.
+    """Return Python's help texts, English sentences about this language, as one long string.
 
     The text is the dictionary of the module `pydoc_data.topics` (which `help("for")` prints), with
     its topics in alphabetical order: about 400,000 characters after cleaning. Each paragraph is one
@@ -64,7 +64,8 @@ def windows(ids, *, batch_size, length):
         `Windows`, which you can iterate over more than once
 
     Raises:
-        ValueError: the ids are not whole numbers [N], or there are too few of them
+        ValueError: the ids are not whole numbers [N], there are too few of them, or batch_size or
+            length is not a whole number >= 1
     """
     return Windows(ids, batch_size, length)
 

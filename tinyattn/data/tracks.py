@@ -14,11 +14,11 @@ import numpy as np
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_interval, check_range
 
-RINGS = np.linspace(0.25, 1.0, 16)  # radii of the rings of wires, where the chamber ends at 1
+RINGS = np.linspace(0.25, 1.0, 16)  # radii of the rings of wires; the chamber has radius 1
 CELL = 0.06  # approximate distance of neighbouring wires of a ring
 SMEAR = 0.002  # standard deviation of a drift distance
 MISSED = 0.03  # fraction of the passages that no wire records
-BENT = 1.2  # largest curvature, because at 2, a particle would turn back before the last ring
+BENT = 1.2  # largest curvature; above 2, a particle would turn back before the last ring
 
 
 class Tracks(NamedTuple):

@@ -34,7 +34,7 @@ STEMS = {
 def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
     """Generate n different phrases, [(English, translation)].
 
-    The phrases are dates, numbers up to 9999, and times in the past or future:
+    The phrases are dates, numbers up to 9,999, and times in the past or future:
 
         Sunday, May third, nineteen oh-five    Sonntag, der dritte Mai neunzehnhundertfünf
         three thousand and eighty-two          dreitausendzweiundachtzig
@@ -81,8 +81,8 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
 def software(language="de"):
     """Load the messages of Django with up to 80 characters, as a list of (English, translation).
 
-    The list is sorted by the English messages.
-    Words like %(name)s are placeholders, which stay unchanged in a translation.
+    The list is sorted by the English messages. Words like %(name)s are placeholders, which stay
+    unchanged in a translation.
 
     Args:
         language   "de" or "fr"
@@ -135,15 +135,15 @@ def from_pairs(pairs, tokenizer=None):
     Args:
         pairs       list of pairs (text, translation)
         tokenizer   a `WordPiece`. If None, a new one is created from all words and punctuation
-                    marks of both
-                    sides
+                    marks of both sides
 
     Returns:
         (source [n, S], target [n, T], tokenizer), where the token ids are padded to the longest
 
     Raises:
-        ValueError: an entry is not a pair of texts with words, or the given tokenizer does not know
-            a word
+        TypeError: pairs is not a list, for example a dictionary
+        ValueError: pairs is empty, an entry is not a pair of texts with words, or the given
+            tokenizer does not know a word
     """
     if not hasattr(pairs, "__iter__") or isinstance(pairs, str | dict):
         raise TypeError(
@@ -205,7 +205,7 @@ def _date(language, rng):
 
 
 def _dated(language, day, length):
-    """Fill a date pattern of CLDR (EEEE, MMMM, d, y) with the words of a day."""
+    """Fill the date pattern number `length` of CLDR (EEEE, MMMM, d, y) with a day in words."""
     words = {
         "EEEE": _lines(language, "weekdays")[day.weekday()],
         "MMMM": _lines(language, "months")[day.month - 1],
@@ -223,7 +223,7 @@ def _number(language, rng):
 
 
 def _time(language, rng):
-    """Return a phrase for a time, without numbers that end in one, which depend on the noun."""
+    """Return a time in both languages, without numbers that end in 1, because their form varies."""
     i = 2 + int(rng.integers(TIMES - 2))
     i, which = i + (i % 10 == 1), int(rng.integers(len(_lines("en", "times"))))
     return tuple(

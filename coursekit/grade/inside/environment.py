@@ -45,7 +45,7 @@ NUMPY_REFUSED = {
     "test",
 }
 NUMPY = [name for name in np.__all__ if name not in NUMPY_REFUSED]
-MODULES = {  # These names of Python and NumPy can be imported by a student's code.
+MODULES = {  # A student's code can import these names of Python and NumPy. None: all public ones
     "numpy": [n for n in NUMPY if not isinstance(getattr(np, n), types.ModuleType)],
     "numpy.linalg": np.linalg.__all__,
     "numpy.fft": np.fft.__all__,
@@ -168,7 +168,7 @@ def silent(name="it"):
 
 
 def refusing(what):
-    """Return an object that raises Forbidden when it is used."""
+    """Return an object that raises Forbidden with the text `what` when it is used."""
 
     def stop(*given, **options):
         raise Forbidden(what)
@@ -458,7 +458,7 @@ def stand_in(name, look):
 
 
 def public(module):
-    """Return the public names of a module, without the modules that it imports."""
+    """Return the public names of a module, except names of modules."""
     names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
     return [n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)]
 
@@ -493,9 +493,7 @@ def safe(function, refuses):
 
 
 def kind_of(value):
-    """Return type(value), but refuse the type of types, which could make classes with any
-    attribute.
-    """
+    """Return type(value), but refuse the type of a class, which could make other classes."""
     if isinstance(value, type):
         raise Forbidden(
             f"you call type({value.__name__}) of a class, which is not allowed in graded tasks. "
@@ -607,7 +605,7 @@ def own(value, attribute):
 
 
 def build_class(body, name, *bases, **options):
-    """Make a class of the student, which must not be a kind of Tensor."""
+    """Make a class of the student. Raises Forbidden for a class derived from Tensor."""
     from tinyattn import Tensor
 
     if any(isinstance(base, type) and issubclass(base, Tensor) for base in bases):
@@ -637,7 +635,7 @@ def dataclass(kind=None, /, **options):
 
 
 def as_strided(x, shape=None, strides=None, **options):
-    """Return NumPy's view, which must not read beyond the array."""
+    """Return NumPy's as_strided view. Raises ValueError if the view reads beyond the array."""
     x = np.asarray(x)
     view = np.lib.stride_tricks.as_strided(x, shape, strides, **options)
     (low, high), (first, last) = map(np.lib.array_utils.byte_bounds, (x, view))

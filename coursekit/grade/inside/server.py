@@ -95,9 +95,7 @@ class Names:
         self.fixed |= {n for n in self.given if self.given[n] is not before.get(n)}
 
     def run_own(self, tree, where):
-        """Run statements of the student, and let the distributed cells use the names they
-        define.
-        """
+        """Run statements of the student, and let the distributed cells use the names defined."""
         before = dict(self.own)
         try:
             self.environment.run(tree, where, self.own)
@@ -133,14 +131,14 @@ def prepare(job):
 
 
 def _statements(cell):
-    """Return one tree for each statement of a cell that runs."""
+    """Return (tree,) for each statement of a cell that is to run."""
     body = ast.parse(cell["source"]).body
     kept = range(len(body)) if cell["keep"] is None else cell["keep"]
     return [(ast.Module([body[i]], []),) for i in kept]
 
 
 def _run_all(waiting):
-    """Run statements. Those that need names that do not exist yet run again after the others."""
+    """Run statements, those with a NameError again after the others, and return all errors."""
     while waiting:
         again, errors = [], []
         for run, tree, where in waiting:
@@ -176,7 +174,7 @@ def run_ask(job):
 
 
 def forbid_gradients(names):
-    """Remove the engine's gradients wherever they are known."""
+    """Make the functions with these full `names` raise Forbidden wherever the library has them."""
     for name in names:
         owner, _, last = name.rpartition(".")
         try:

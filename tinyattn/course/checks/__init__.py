@@ -1,7 +1,8 @@
-"""The common part of all homework checks. Each homework has its own in `lectures/homework/checks/`.
+"""What the checks of all homework share. `lectures/homework/checks/` has a file for each homework.
 
-A notebook loads them with `hw = checks.homework("hw04", globals())` and calls `hw.check(1)` after
-each task and `hw.table()` at the end. `tinyattn check` and `tinyattn grade` use the same checks.
+A notebook loads the checks with `hw = checks.homework("hw04", globals())` and calls `hw.check(1)`
+after each task and `hw.table()` at the end. `tinyattn check` and `tinyattn grade` use the same
+checks.
 """
 
 import base64
@@ -82,7 +83,7 @@ def module(number, root=None):
 
 
 def unpacked(text):
-    """Return the source of packed checks."""
+    """Return the source of the checks that are packed in `text`."""
     return zlib.decompress(base64.b64decode(text.partition("\n")[2])).decode()
 
 

@@ -16,8 +16,8 @@ from tinyattn.course.checks import listed
 
 TASK = re.compile(r"^## (?:Task )?(\d+)[.:]")
 STUB = "raise NotImplementedError("
-DEEPEST = 150  # levels of a syntax tree, where a nested program has a few dozen
-LONGEST = 200_000  # characters of a cell, where an answer has a few thousand
+DEEPEST = 150  # levels of a syntax tree; even a nested program has only a few dozen
+LONGEST = 200_000  # characters of a cell; an answer has a few thousand
 CELL_MAGIC = re.compile(r"^\s*%%(\w+)")
 OTHER_LANGUAGE = {"bash", "sh", "html", "HTML", "javascript", "js", "latex", "markdown", "svg"}
 SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
@@ -33,9 +33,9 @@ class Statement:
     cell: int  # index of the cell in the notebook
     index: int  # index of the statement in the cell
     node: ast.AST
-    binds: set
+    binds: set  # names that it defines
     changes: set  # names of the objects that it changes
-    needs: set
+    needs: set  # names that it reads
 
     @property
     def loops(self):
@@ -56,7 +56,7 @@ class Code:
 
         Args:
             names   set of names
-            but     ast.dump of statements to omit
+            but     set of the ast.dump of each statement to omit
         """
         return [
             s
@@ -132,7 +132,7 @@ def code_of(cells, given):
 
 
 def given_in(source):
-    """Return the texts of the trees of a handed-out cell and of its definitions."""
+    """Return the set of ast.dump of a handed-out cell and of its definitions and imports."""
     tree = parsed(source)
     if tree is None:
         return set()
@@ -275,7 +275,7 @@ class HandedOut:
     Attributes:
         asked   {task: names that the student must define}
         given   syntax trees of the code cells that are not tasks
-        trees   the set of texts that `given_in` returns for these cells
+        trees   the results of `given_in` for these cells, as one set
     """
 
     def __init__(self, cells):
@@ -292,7 +292,7 @@ class HandedOut:
                 self.trees |= given_in(source)
 
     def why_not(self, homework, task, sources):
-        """Return why cells with these sources get no points in a task, or None if they may."""
+        """Return why cells with these `sources` get no points in a `task`, or None if they may."""
         code = code_of(enumerate(sources), self.trees)
         # another task is judged by its use of these functions
         earlier = homework.earlier.get(task, ())

@@ -61,7 +61,7 @@ def meaning(message, line=""):
 
 
 def _of_pytorch(message, line):
-    """Return our name for a PyTorch attribute that a plain array or NumPy does not have."""
+    """Return what to write instead of a name that only PyTorch has, or "" for other errors."""
     if found := re.search(r"'numpy\.ndarray' object has no attribute '(\w+)'", message):
         return str(METHODS[found[1]]) if found[1] in METHODS else ""
     if re.search(r"module 'numpy' has no attribute '(\w+)'", message):
@@ -80,7 +80,7 @@ def _of_pytorch(message, line):
 
 
 def _overwritten(message, line):
-    """Return what to do about a line in which `sum`, `np` or the like is something else by now."""
+    """Return what to do if `sum`, `np` or a similar name in `line` has a new value, or ""."""
     if re.search(r"object is not callable", message):
         names = [n for n in re.findall(r"(?<![\w.])(\w+)\(", line) if hasattr(builtins, n)]
     elif found := re.search(r"'\w+' object has no attribute '(\w+)'", message):

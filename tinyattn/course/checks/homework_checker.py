@@ -6,16 +6,15 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
+from tinyattn.check.report import wrapped
 from tinyattn.course.checks.code import HandedOut
 from tinyattn.course.checks.errors import GUESS
 from tinyattn.course.checks.judging import attempt
 from tinyattn.course.project import CourseError, find, find_root
 
 STOPS = re.compile(r"it stops with (\w+):.*\nin the line: (.*)")
-WIDTH = 88  # characters; JupyterLab would break longer lines in the middle of a word
 
 
 class HomeworkChecker:
@@ -33,8 +32,8 @@ class HomeworkChecker:
         self._handed_out = None
 
     def check(self, task):
-        """Check one task and print the result. It never raises an error."""
-        print(wrapped(self.report(task)))
+        """Check one task and print the result, including any error of the student's code."""
+        print(wrapped(self.report(task), indent=5 * " "))
 
     def report(self, task):
         """Check one task and return a text that says which parts are right and which are not."""
@@ -87,10 +86,10 @@ def handed_out(number):
 
 
 def saved(number, names):
-    """Return {task: points} that grading gives for the saved notebook, or None without a file.
+    """Return {task: points} that grading gives for the saved notebook, or None if that fails.
 
-    JupyterLab and VS Code report which file runs. The grader's own code reads it, in a separate
-    process.
+    JupyterLab and VS Code report which file runs. The grader's own code reads this file, in a
+    separate process.
 
     Args:
         number   number of the homework, such as "hw04"
@@ -134,17 +133,6 @@ def report(task, outcomes, reason=None):
     if reason:
         lines.append(f"  but {reason}: 0 points.")
     return "\n".join(lines)
-
-
-def wrapped(text):
-    """Return a report with long lines broken between words, for the page of a notebook."""
-    lines = text.split("\n")
-    return "\n".join(
-        textwrap.fill(
-            line, WIDTH, subsequent_indent=5 * " ", break_long_words=False, break_on_hyphens=False
-        )
-        for line in lines
-    )
 
 
 def table(outcomes, as_handed_in=None):

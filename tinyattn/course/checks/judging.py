@@ -70,11 +70,11 @@ class Case:
 
 @dataclass
 class Part:
-    """A part of a task that is worth one point: `function(student, case)` raises a Diagnosis."""
+    """A part of a task, worth one point. For a wrong answer, its function raises Diagnosis."""
 
     task: int
     title: str
-    function: object
+    function: object  # function (student, case)
     hidden: tuple = HIDDEN
 
     @property
@@ -213,7 +213,7 @@ def expect(condition, text, mistake=None):
 
 
 def by_formula(student, most):
-    """Raise Diagnosis if the last answer evaluated too often for the formula of a derivative.
+    """Raise Diagnosis if the last answer passed more numbers to exp, tanh, ... than a formula does.
 
     Difference quotients, complex steps and similar methods evaluate the function itself many times.
     The evaluations are counted only in grading, so every answer passes in the notebook.
@@ -232,7 +232,7 @@ def by_formula(student, most):
 
 
 def without_loops(student, name, small, large, more=""):
-    """Raise Diagnosis if a function runs through more lines for larger arrays, as a loop does.
+    """Raise Diagnosis if a function executes more lines for larger arrays, as a loop does.
 
     Args:
         student   the `Student`
@@ -342,7 +342,7 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
 
 
 def _largest(x):
-    """Return the largest finite size in an array, at least 1e-9."""
+    """Return the largest finite absolute value in an array, at least 1e-9."""
     x = np.abs(x.astype(complex))
     return max(x[np.isfinite(x)].max(initial=0.0), 1e-9)
 
@@ -396,7 +396,7 @@ def judge_gradients(
 
 
 def _values_first(name, came, expected):
-    """Raise if the result is wrong, because its gradient would then have no meaning."""
+    """Raise Diagnosis if the result `came` is wrong, as its gradient then has no meaning."""
     try:
         judge(came, expected)
     except Diagnosis as error:
@@ -407,7 +407,7 @@ def _values_first(name, came, expected):
 
 
 def slopes(f, inputs, i, arriving=1.0, epsilon=1e-6):
-    """Return the gradient of sum(arriving · f) with respect to input i, from differences.
+    """Return the gradient of sum(arriving · f) with respect to input i, by central differences.
 
     Args:
         f          function of the inputs
@@ -430,5 +430,5 @@ def slopes(f, inputs, i, arriving=1.0, epsilon=1e-6):
 
 
 def source_of(function):
-    """Return the text of a function that is sent to the student's code."""
+    """Return the source of a function, which is sent to the student's code."""
     return textwrap.dedent(inspect.getsource(function))

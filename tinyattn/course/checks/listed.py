@@ -20,7 +20,7 @@ QUIET = ("tinyattn.course", "tinyattn.plot", "tinyattn.widgets")
 
 
 def why_not(trees, homework, task, aliases):
-    """Return why these statements get no points in a task, as a sentence, or None if they may.
+    """Return why these statements get no points in a task, as text, or None if they may.
 
     Args:
         trees      trees of the statements
@@ -43,7 +43,7 @@ def why_not(trees, homework, task, aliases):
 
 
 def imports(trees):
-    """Return {name in the notebook: full name} of all that was imported from tinyattn."""
+    """Return {name in the notebook: full name} of all that these trees import from tinyattn."""
     aliases = {}
     for tree in trees:
         for node in ast.walk(tree):

@@ -122,7 +122,7 @@ def _codes(code):
 
 
 def read_only(value):
-    """Make all arrays in the data read-only, and return the data."""
+    """Make all arrays in `value` read-only, and return `value`."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif isinstance(value, list | tuple):
@@ -151,7 +151,8 @@ def failure(error):
 def _lines(error):
     """Yield the lines of a notebook's cells that led to an error, the innermost first.
 
-    A rule that writes into its arguments is the cause of an error at the line of backward().
+    The lines of an error's cause come first: those of a rule that writes into its arguments come
+    before the line of backward().
     """
     errors = [error]
     while errors[-1].__cause__ is not None and len(errors) < DEEPEST:

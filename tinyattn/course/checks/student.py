@@ -15,12 +15,12 @@ from tinyattn.course.checks.judging import NO_RETURN, Diagnosis, Unfinished
 
 
 class Student:
-    """Base class: `student.f(x)` is the student's f(x) as plain data."""
+    """A student's functions: `student.f(x)` calls f(x) and returns the result as plain data."""
 
     counted = None  # grading counts the numbers that passed through exp, tanh, ... in tasks by hand
 
     def ask(self, function, *inputs, hint=""):
-        """Return the result of function(names, *inputs) that runs with the student's code.
+        """Return the result of function(names, *inputs), which runs with the student's code.
 
         The function is sent as text, so it may use np, ta and its inputs, and nothing else of its
         module. Raises Diagnosis if the function stops with an error, for which `hint` names a
@@ -59,7 +59,10 @@ class Student:
         return y, grads
 
     def steps(self, name, *inputs):
-        """Call the student's function `name`, and return how many lines of the notebook run."""
+        """Call the student's function `name` with `inputs`, and count the lines that are executed.
+
+        Only lines of the notebook count, and each call of a function counts as one more.
+        """
         return self.ask(_steps, name, list(inputs))
 
     def __getattr__(self, name):
@@ -140,7 +143,7 @@ def _gradients(its, name, inputs, of, arriving):
 
 
 def _diagnosis(reply, hint):
-    """Return the error of the student's code as a sentence."""
+    """Return the Diagnosis for an error of the student's code, from the reply with this error."""
     error, message = reply["error"], reply["message"]
     if error == "NotImplementedError":
         return Unfinished(message or "not done yet")

@@ -7,7 +7,7 @@ Bytes()                          the 256 bytes of UTF-8
 BytePairs.train(text, size)      frequent neighbours become one token, repeatedly
 BytePairs.from_gguf(metadata)    the tokenizer of a GPT-like model in a GGUF file
 WordPiece(path)                  BERT's, from its vocabulary file
-padded(sequences)                token ids of different length as one array with its mask
+padded(sequences)                sequences of different lengths as one array, with a mask
 """
 
 from tinyattn.data.tokenizers.pairs import BytePairs

@@ -84,7 +84,7 @@ class BytePairs:
 
     @classmethod
     def from_gguf(cls, metadata):
-        """Build the tokenizer that a GGUF file describes, which must be of the kind "gpt2".
+        """Build the tokenizer that is stored in a GGUF file, if its kind is "gpt2".
 
         Args:
             metadata   {key: value} of the file, the field `metadata` of a `GGUF`
@@ -162,7 +162,8 @@ class BytePairs:
         if None in ids:
             raise ValueError(
                 f"BytePairs: {word!r} has a byte that is not a token, and there is no token for "
-                "unknown bytes. Create it with BytePairs(..., unknown=id), or remove the character"
+                "unknown bytes. Create the tokenizer with BytePairs(..., unknown=id), or remove "
+                "the character from the text"
             )
         while len(ids) > 1:
             known = [p for p in zip(ids, ids[1:], strict=False) if p in self.merges]
@@ -179,7 +180,7 @@ class BytePairs:
 
 
 def _texts(metadata, name):
-    """Return an entry that is a list of texts."""
+    """Return the entry `name` of the metadata, which must be a list of texts."""
     found = metadata.get(f"tokenizer.ggml.{name}")
     if found is None:
         _misfit(name, "missing, expected a list of texts")
@@ -219,7 +220,7 @@ def _misfit(name, what):
 
 
 def merged(ids, pair, new):
-    """Replace each occurrence of the pair (a, b) in ids with the token id new, from the left.
+    """Return token ids in which each occurrence of a pair, from the left, is one new token id.
 
     Args:
         ids    list of token ids
@@ -245,7 +246,7 @@ class _Pairs:
             self._add(k, +1)
 
     def _add(self, k, sign):
-        """Add the pairs of word k to the counts, or subtract them."""
+        """Add the pairs of word k to the counts if `sign` is 1, or subtract them if it is -1."""
         ids, n = self.words[k]
         for pair in zip(ids, ids[1:], strict=False):
             self.count[pair] += sign * n
@@ -258,7 +259,7 @@ class _Pairs:
         return best if best is not None and self.count[best] > 1 else None
 
     def merge(self, pair, new):
-        """Replace the pair by the token new in all words."""
+        """Replace the pair with the token `new` in all words."""
         for k in self.where.pop(pair):
             self._add(k, -1)
             self.words[k][0] = merged(self.words[k][0], pair, new)
@@ -284,7 +285,8 @@ LETTERS = _letters()
 
 
 NO_LETTER = dict.fromkeys(range(256), 0xFFFF)
-BYTES = NO_LETTER | {ord(letter): b for letter, b in LETTERS.items()}  # Latin-1 has no 0xFFFF
+# 0xFFFF is not a character of Latin-1, so encoding it raises an error
+BYTES = NO_LETTER | {ord(letter): b for letter, b in LETTERS.items()}
 
 
 def _to_bytes(token):

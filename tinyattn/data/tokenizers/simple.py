@@ -17,11 +17,11 @@ class Characters:
         tokenizer.encode("hole")      # [1, 3, 2, 0]: its characters are e, h, l, o
         tokenizer.decode([1, 0])      # "he"
 
-    Token ids follow the order of the characters' codes. Encoding a character that does not occur
-    in the text is an error.
+    Token ids follow the order of the characters' codes. A character that does not occur in the text
+    cannot be encoded.
 
     Args:
-        text   text with all characters that must be known
+        text   text that contains all characters that the tokenizer must know
     """
 
     def __init__(self, text):
@@ -93,18 +93,18 @@ def padded(sequences, pad=0):
 
 
 def check_text(name, text, advice=EACH):
-    """Raise TypeError with `advice` unless `text` is a single string."""
+    """Raise TypeError with the function's `name` and `advice` unless `text` is a single string."""
     if not isinstance(text, str):
         raise TypeError(f"{name}: expected one text, got {type(text).__name__}. {advice}")
 
 
 def checked(ids, n):
-    """Return `ids` [T] as a list of integers from 0 to n - 1."""
+    """Return `ids` [T] as a list, after checking that they are integers from 0 to n - 1."""
     ids = np.asarray(to_array(ids))
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise ValueError(
-            f"decode: expected token ids, which are integers [T], got {ids.dtype} {ids.shape}. For "
-            "several texts, decode one row at a time"
+            f"decode: expected token ids, which are integers [T], got {ids.dtype} of shape "
+            f"{ids.shape}. For several texts, decode one row at a time"
         )
     if ids.size and not 0 <= ids.min() <= ids.max() < n:
         expected = f"expected token ids from 0 to {n - 1}" if n else "there are no tokens"

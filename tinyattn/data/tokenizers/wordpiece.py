@@ -24,7 +24,7 @@ CHINESE = [
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 ]
-LONGEST = 100  # a longer word is unknown
+LONGEST = 100  # characters; a longer word becomes [UNK]
 
 
 class WordPiece:

@@ -15,7 +15,7 @@ BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
 @cache
 def ranges(category):
-    """Return the characters of all Unicode categories with this initial, as ranges for [...]."""
+    """Return the characters whose Unicode category begins with `category`, as ranges for [...]."""
     codes = (c for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] == category)
     runs = groupby(enumerate(codes), key=lambda pair: pair[1] - pair[0])  # neighbours
     parts = []
@@ -41,7 +41,7 @@ def gpt2_pattern():
 
 @cache
 def digit_pattern():
-    """Return the pattern of `gpt2_pattern`, but with each digit as a separate piece."""
+    """Return a pattern that cuts a text into single digits and the parts between them."""
     return re.compile(f"[{ranges('N')}]|[^{ranges('N')}]+")
 
 
