@@ -104,14 +104,23 @@ def read(path, number, table=None):
     late = OF_LATE | late
     if not is_number(late["per_day"]) or not 0 <= late["per_day"] <= 1:
         raise CourseError(f"{path}: expected 0 <= late.per_day <= 1, got {late['per_day']!r}")
-    if not is_number(late["free_days"]) or late["free_days"] < 0:
-        raise CourseError(f"{path}: expected late.free_days >= 0, got {late['free_days']!r}")
+    for name in ("free_days", "most_days"):
+        days = late[name]
+        if days is not None and not (is_number(days, whole=True) and days >= 0):
+            raise CourseError(f"{path}: expected a whole number late.{name} >= 0, got {days!r}")
+    decided = settings.get("days", {}).get(number, {})
+    for student, days in decided.items():
+        if not is_number(days, whole=True) or days < 0:
+            raise CourseError(
+                f"{path}: expected a whole number of days.{number} >= 0 for each student, got "
+                f"{days!r} for {student!r}"
+            )
     return Rules(
         due=_due(path, settings.get("due", {}).get(number)),
         free_days=late["free_days"],
         per_day=late["per_day"],
         most_days=late["most_days"],
-        decided=settings.get("days", {}).get(number, {}),
+        decided=decided,
         used=_used_days(path.parent, late["tables"], number, table),
     )
 
