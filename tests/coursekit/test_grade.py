@@ -264,7 +264,8 @@ def test_who_never_comes_to_an_end_is_not_waited_for_again(each_sandbox, monkeyp
         for _ in range(5):
             with pytest.raises(Diagnosis, match="did not come to an end"):
                 student.ask(ask_for, "f")
-    assert student._worker._started == 2
+    # on a busy machine, the cells may be too slow for the first attempt and run in a second one
+    assert student._worker._started == 2 + student._light
 
 
 def test_what_honest_code_asks_about_itself_is_there(each_sandbox):
