@@ -259,7 +259,7 @@ def test_a_process_that_was_lost_is_replaced(each_sandbox, monkeypatch):
 
 
 def test_who_never_comes_to_an_end_is_not_waited_for_again(each_sandbox, monkeypatch):
-    wait(monkeypatch, 1)
+    wait(monkeypatch, 2)
     with student_of(each_sandbox, "def f():\n    while True:\n        pass") as student:
         for _ in range(5):
             with pytest.raises(Diagnosis, match="did not come to an end"):
