@@ -94,7 +94,9 @@ def fit(
     _check_pair(train, valid)
     _belongs(model, optimizer, schedule)
     if valid is None and (patience is not None or metric is not None):
-        raise ValueError("fit: patience and metric are computed on held-out data. Pass valid=")
+        raise ValueError(
+            "fit: patience and metric need held-out data, but valid is None. Pass valid=(x, y)"
+        )
     train = _batches("fit: train", train, batch_size=batch_size, rng=rng)
     if valid is not None:
         valid = _batches("fit: valid", valid, batch_size=HELD_OUT, shuffle=False)

@@ -234,6 +234,18 @@ def test_what_is_no_module_and_what_cannot_be_called():
         nn.Module()(1)
 
 
+@pytest.mark.parametrize(
+    ("options", "given"), [({"d": 3}, "d="), ({}, "a value of type int")], ids=["named", "not"]
+)
+def test_arguments_that_are_passed_on_to_module(options, given):
+    class Layer(nn.Module):
+        def __init__(self, d):
+            super().__init__(*(() if options else (d,)), **options)
+
+    with pytest.raises(TypeError, match=rf"Layer: super\(\).__init__ takes .* got {given}\. "):
+        Layer(3)
+
+
 def test_dropout_of_weights_has_no_kernel():
     module = nn.MultiheadAttention(8, 2, dropout=0.5, rng=0)
     x = np.ones((1, 40, 8), np.float32)

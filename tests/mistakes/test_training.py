@@ -31,8 +31,16 @@ def called(model=None, optimizer=None):
             TypeError,
             "Pass inputs and labels together, train=.x, y.",
         ),
-        (lambda: fit_line(patience=2), ValueError, "computed on held-out data. Pass valid="),
-        (lambda: fit_line(metric=squares), ValueError, "computed on held-out data. Pass valid="),
+        (
+            lambda: fit_line(patience=2),
+            ValueError,
+            "need held-out data, but valid is None. Pass valid=",
+        ),
+        (
+            lambda: fit_line(metric=squares),
+            ValueError,
+            "need held-out data, but valid is None. Pass",
+        ),
         (
             lambda: fit_line(train=iter([examples()])),
             ValueError,

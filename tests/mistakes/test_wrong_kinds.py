@@ -91,7 +91,9 @@ def test_wrong_kinds_are_named(call, message):
 
 def test_places_that_are_not_finite():
     layer = graph.DynamicEdgeConv(nn.Linear(6, 2), 1)
-    with pytest.raises(ValueError, match="DynamicEdgeConv: places is NaN or infinite in point 1"):
+    with pytest.raises(
+        ValueError, match="DynamicEdgeConv: places is NaN or infinite in 1 of 2 points"
+    ):
         layer(G.x, places=np.array([[0.0], [np.nan]]))
 
 

@@ -295,11 +295,13 @@ class Outcome(NamedTuple):
 
 
 def outcome(found, truth, event, M, weights=None):
-    """Compare the found objects with M true ones.
+    """Compare the found objects with M true ones, which `graph.match` pairs (IoU above 0.5).
+
+    Objects are numbered from 0 across all events, so no number occurs in two events.
 
     Args:
-        found     object that each point was assigned to [N] int, negative for none
-        truth     object that each point belongs to [N] int, negative for noise
+        found     index of the object that each point was assigned to [N] int, negative for none
+        truth     index from 0 to M - 1 of each point's object [N] int, negative for noise
         event     event of each point [N] int
         M         number of true objects
         weights   weight of each point [N], such as its energy. If None, all weights are 1

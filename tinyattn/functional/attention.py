@@ -31,8 +31,9 @@ def scaled_dot_product_attention(
         v        values [..., S, E]
         mask     bool, broadcast to [..., T, S], True where query t may attend to key s, or None for
                  everywhere
-        bias     numbers added to the scores, broadcast to [..., T, S], where -inf hides a key like
-                 the mask, or None for 0
+        bias     numbers added to the scores, broadcast to [..., T, S], or None for 0. With -inf,
+                 the weight of a key is 0, but unlike with the mask, NaN in this key or its value
+                 has an effect
         causal   True: query t attends only to the keys s ≤ t, where t and s both count from 0
         scale    factor of the products q·k, or None for 1/√D
         impl     which implementation to use. All of them give the same result and gradients

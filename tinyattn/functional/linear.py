@@ -83,7 +83,7 @@ def embedding(ids, weight, padding_idx=None):
 
 @with_torch_hints
 def one_hot(ids, num_classes=None):
-    """Return a vector for each id that is 1 at the position of the id and 0 elsewhere.
+    """Return, for each id, a vector that is 1 at the index id and 0 elsewhere.
 
     Args:
         ids           whole numbers [...] in [0, num_classes)

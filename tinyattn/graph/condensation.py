@@ -401,8 +401,8 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
     kinds = found.dtype.kind + truth.dtype.kind
     if found.shape != truth.shape or found.ndim != 1 or kinds.strip("iu"):
         raise ValueError(
-            f"match: expected whole numbers of one shape [N], got found {found.dtype} "
-            f"{found.shape} and truth {truth.dtype} {truth.shape}"
+            "match: found and truth must both be whole numbers [N], one for each point, got found "
+            f"{found.dtype} {found.shape} and truth {truth.dtype} {truth.shape}"
         )
     w = np.ones(len(found)) if weights is None else np.asarray(to_array(weights))
     if w.shape != found.shape:

@@ -187,7 +187,8 @@ class DynamicEdgeConv(Module):
 
         Raises:
             ValueError: there are no points, a coordinate is not finite, places does not have a row
-                for each point, or a cloud is too small with strict=True
+                for each point, batch is not N whole numbers, or a cloud is too small with
+                strict=True
         """
         x = check_points("DynamicEdgeConv", x)
         if places is not None:
@@ -344,7 +345,7 @@ class GravNetConv(Module):
 
         Raises:
             ValueError: x has a different number of features, there are no points, a number is not
-                finite, or a cloud is too small with strict=True
+                finite, batch is not N whole numbers, or a cloud is too small with strict=True
         """
         x = check_points("GravNetConv", x, self.in_channels)
         s, h = self.lin_s(x), self.lin_h(x)

@@ -299,7 +299,8 @@ def from_adjacency(A):
     """Return the graph with an edge sender → receiver where A[receiver, sender] is not 0.
 
     Args:
-        A   matrix [N, N]. If any entry is neither 0 nor 1, the nonzero ones become `edge_attr` [E]
+        A   matrix [N, N]. If any entry is neither 0 nor 1, all nonzero entries become `edge_attr`
+            [E]
 
     Returns:
         a `Graph` with N nodes, whose edges are ordered by receiver and then by sender

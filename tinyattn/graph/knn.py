@@ -259,7 +259,11 @@ def _clouds(name, x, batch):
         raise ValueError(f"{name}: x must be float32 or float64, got {x.dtype}")
     low, high = float(x.min(initial=0)), float(x.max(initial=0))
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError(f"{name}: x has coordinates that are NaN or infinite. Remove these points")
+        bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        raise ValueError(
+            f"{name}: x is NaN or infinite in {len(bad)} of {len(x)} points, first at index "
+            f"{bad[0]}. Remove these points, or look for NaN in the weights if x comes from a layer"
+        )
     largest = max(-low, high)
     if 4 * largest * largest * max(x.shape[1], 1) > float(np.finfo(x.dtype).max) / 4:
         raise ValueError(

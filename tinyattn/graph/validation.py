@@ -26,11 +26,11 @@ def check_points(name, x, features=None, what="x"):
     good = np.isfinite(values).all(axis=1)
     if not good.all():
         bad = np.flatnonzero(~good)
-        more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+        more = ", ..." if len(bad) > 3 else ""
         raise ValueError(
-            f"{name}: {what} is NaN or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
-            f"{len(values)}. Remove these points, or look for weights that are too large or NaN in "
-            "an earlier layer"
+            f"{name}: {what} is NaN or infinite in {len(bad)} of {len(values)} points (index "
+            f"{', '.join(map(str, bad[:3]))}{more}). Remove these points, or look for weights that "
+            "are too large or NaN in an earlier layer"
         )
     return x
 

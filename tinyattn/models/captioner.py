@@ -72,7 +72,8 @@ class Regions(nn.Module):
             z [B, R, D], where z_j are the features of region j
 
         Raises:
-            ValueError: images has other axes, or the number of regions is not `count`
+            ValueError: images is not [B, height, width, channels] with the channels of the layer,
+                or the number of regions is not `count`
         """
         x = _images("Regions", images)
         x = np.moveaxis(1 - x, -1, 1)  # [B, channels, height, width]
@@ -113,11 +114,11 @@ class CaptionerCells(nn.Module):
             images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
-            z [B, R, D], where z_j are the features of region j
+            z [B, R, D], where z_j are the features of cell j
 
         Raises:
-            ValueError: images has other axes, its sides are not multiples of `cell`, or the number
-                of cells is not `count`
+            ValueError: images is not [B, height, width, channels] with the channels of the layer,
+                height or width is not a multiple of `cell`, or the number of cells is not `count`
         """
         x = _images("CaptionerCells", images)
         b, height, width, channels = x.shape

@@ -91,6 +91,7 @@ class GPT(nn.Module):
 
         Raises:
             ValueError: ids are not [B, T], or a sequence has more than max_len tokens
+            RuntimeError: a cache is used while gradients are recorded
         """
         ids = as_tensor(ids)
         if ids.ndim != 2 or (cache is None and ids.shape[1] > self.max_len):

@@ -108,6 +108,7 @@ class Llama(nn.Module):
 
         Raises:
             ValueError: ids are not [B, T]
+            RuntimeError: a cache is used while gradients are recorded
         """
         ids = as_tensor(ids)
         if ids.ndim != 2:
@@ -215,8 +216,9 @@ class Llama(nn.Module):
     def from_gguf(cls, file):
         """Build a model from a GGUF file of the architecture "llama".
 
-        If `file` is the result of `gguf.mapped`, the matrices stay quantized. The model then needs
-        less memory and generates text faster, but cannot be trained.
+        If `file` is the result of `gguf.mapped`, matrices of the types Q4_1 and Q8_0 stay
+        quantized. A model with such matrices needs less memory and generates text faster, but
+        cannot be trained.
 
         Args:
             file   path of the file, or the result of `gguf.read` or `gguf.mapped`. With a path or

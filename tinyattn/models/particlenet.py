@@ -113,7 +113,8 @@ class ParticleNet(Module):
                        particles
 
         Raises:
-            ValueError: the shapes do not fit, or a jet has no particle
+            ValueError: the shapes do not fit, the mask is not bool, a number is not finite, or a
+                jet has no particle
         """
         mask = _check_jets(points, features, mask)
         B, P = mask.shape

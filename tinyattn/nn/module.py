@@ -75,6 +75,13 @@ class Module(torch_hints.ModuleTorchNames):
 
     def __init__(self, *arguments, **options):
         name = type(self).__name__
+        if type(self).__init__ is not Module.__init__ and (arguments or options):
+            given = [f"{option}=" for option in options]
+            given += [f"a value of type {type(a).__name__}" for a in arguments]
+            raise TypeError(
+                f"{name}: super().__init__ takes no arguments, got {given[0]}. Write "
+                "super().__init__(), and keep values in attributes such as self.size"
+            )
         for option in options:
             raise TypeError(torch_hints.unknown_option(name, option, self.__init__))
         if arguments:

@@ -11,8 +11,9 @@ class Schedule:
     """The base class of learning-rate schedules, which set the rate at every `step()`.
 
     The schedule starts at step t = 0. A subclass defines `factor(step)`, by which the learning rate
-    η₀ of the optimizer is multiplied. To continue from a checkpoint, make the schedule first, and
-    then write `schedule.step_count = load_checkpoint(...)`.
+    η₀ of the optimizer is multiplied, or `rate(lr, step)`, which returns the rate for η₀ = lr. To
+    continue from a checkpoint, make the schedule first, and then write
+    `schedule.step_count = load_checkpoint(...)`.
 
     Each group of parameters keeps η₀ as "initial_lr", so a second schedule that replaces the first
     one starts from the same rate. `optimizer.lr = ...` sets both the current rate and η₀.

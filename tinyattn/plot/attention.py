@@ -89,7 +89,7 @@ def attention_lines(
         tokens      labels of the T queries
         keys        labels of the S keys. If None, the labels of the queries are used
         title       title, or None
-        query       index of the only query that is shown. If None, all are shown
+        query       index of the only query whose lines are drawn. If None, all lines are drawn
         threshold   smallest weight that is drawn
         ax          matplotlib Axes to draw into. If None, a new figure is created
         size        (width, height) of a new figure in inches. If None, it fits the content

@@ -471,10 +471,16 @@ def resolve(full):
             found = importlib.import_module(".".join(parts[:cut]))
         except ModuleNotFoundError:
             continue
-        for part in parts[cut:]:
-            found = getattr(found, part)
+        try:
+            for part in parts[cut:]:
+                found = getattr(found, part)
+        except AttributeError:
+            break
         return found
-    raise ValueError(f"the library has no {full}")
+    raise ValueError(
+        f"Homework.allow: {full!r} is not the full name of something in the library. Write it like "
+        "tinyattn.nn.Linear"
+    )
 
 
 def safe(function, refuses):

@@ -82,7 +82,10 @@ def expect(found, expected, dtype=np.float64):
     """Raise ValueError if `found` differs from `expected` by more than rounding of dtype."""
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
     if not np.allclose(found, expected, rtol=0, atol=10 * TOLERANCE[dtype]):
-        raise ValueError(f"expected {expected.ravel()[:4]} …, got {found.ravel()[:4]} …")
+        found, expected = np.broadcast_arrays(found, expected)
+        wrong = ~np.isclose(found, expected, rtol=0, atol=10 * TOLERANCE[dtype])
+        i = tuple(map(int, np.argwhere(wrong)[0]))
+        raise ValueError(f"at index {i}: expected {expected[i]}, got {found[i]}")
 
 
 # ---------------------------------------------------------------- vectors
