@@ -245,9 +245,9 @@ def test_an_outcome_is_remembered_where_there_is_a_place(tmp_path):
 
 
 def test_a_wrong_result_is_shown_where_it_differs():
-    with pytest.raises(ValueError, match=r"at index \(4,\): expected 6.0, got 5.0"):
+    with pytest.raises(ValueError, match=r"index \(4,\)"):
         assumptions.expect([1, 2, 3, 4, 5], [1, 2, 3, 4, 6])
-    with pytest.raises(ValueError, match=r"at index \(1, 0\): expected 0.0, got 1e-10"):
+    with pytest.raises(ValueError, match=r"index \(1, 0\)"):
         assumptions.expect([[0, 0], [1e-10, 0]], 0)
 
 
