@@ -105,9 +105,10 @@ def with_attention():
         soft = d.box("softmax", 630, 250, 104, 46, "softmax")
         d.arrow(phi.e, soft.w)
         d.text(548, 226, "$e_{tj}$", 20)
-        a = d.matrix(740, 250, 3, 3, 22, "data", "$a_t$")
+        d.note(546, 276, "score")
+        a = d.matrix(740, 250, 9, 3, 12, "data", "$a_t$")
         d.arrow(soft.e, a.w)
-        d.note(740, 306, "one weight for each region")
+        d.note(740, 326, "one weight for each region")
     with d.step(3), d.part("context"):
         times = d.box("activation", 740, 100, 200, 46, r"$c_t = \Sigma_j\, a_{tj}\, z_j$", size=20)
         d.arrow((470, 138), (560, 138), (560, 100), times.w, thing="value")
