@@ -146,14 +146,21 @@ def lstm():
         d.arrow(read.s, (606, 430), (746, 430), thing="state", width=3)
         d.text(746, 404, "$h_t$", BIG, STATE, "end")
         _equation(d, 370, 3, "read", r"$h_t = o_t \odot \tanh(c_t)$")
-    d.text(780, 480, r"$f, i, o = \sigma([h_{t-1}, x_t]\,W + b)$", 18, anchor="start", part="gates")
-    d.text(780, 514, r"$g = \tanh([h_{t-1}, x_t]\,W + b)$", 18, anchor="start", part="gates")
+    d.text(
+        780,
+        480,
+        r"$f, i, o = \sigma([h_{t-1}, x_t]\,W_{f,i,o} + b_{f,i,o})$",
+        18,
+        anchor="start",
+        part="gates",
+    )
+    d.text(780, 514, r"$g = \tanh([h_{t-1}, x_t]\,W_g + b_g)$", 18, anchor="start", part="gates")
     return d
 
 
-def _equation(d, y, number, words, formula):
+def _equation(d, y, number, words, formula, size=22):
     d.heading(780, y, number, words)
-    d.text(821, y + 40, formula, 22, anchor="start")
+    d.text(821, y + 40, formula, size, anchor="start")
 
 
 def _gates(d):
@@ -206,7 +213,14 @@ def gru():
         d.text(246, 270, "$z_t$", 22, anchor="start")
         _equation(d, 130, 1, "keep", r"$z_t \odot h_{t-1}$")
     _candidate(d, plus)
-    d.text(780, 480, r"$z, r = \sigma([h_{t-1}, x_t]\,W + b)$", 18, anchor="start", part="gates")
+    d.text(
+        780,
+        480,
+        r"$z, r = \sigma([h_{t-1}, x_t]\,W_{z,r} + b_{z,r})$",
+        18,
+        anchor="start",
+        part="gates",
+    )
     d.note(780, 514, "z is the fraction of the old state that is", anchor="start", part="gates")
     d.note(780, 540, "kept (the convention of nn.GRU)", anchor="start", part="gates")
     return d
@@ -224,7 +238,7 @@ def _candidate(d, plus):
         d.arrow(reset.e, hide.w)
         d.arrow(hide.e, new.w, thing="state")
         d.text(456, 306, "$r_t$", 22)
-        _equation(d, 250, 2, "propose", r"$n_t = \tanh([r_t \odot h_{t-1}, x_t]\,W + b)$")
+        _equation(d, 250, 2, "propose", r"$n_t = \tanh([r_t \odot h_{t-1}, x_t]\,W_n + b_n)$", 20)
     with d.step(3), d.part("fill"):
         rest = d.box("activation", 410, 200, 96, 40, r"$1 - z_t$")
         fill = d.op(590, 200, "*", "times", 32)

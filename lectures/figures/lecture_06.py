@@ -163,7 +163,10 @@ def shapes():
         d.text(992, 404, "logits", anchor="start")
         d.sizes(992, 434, "B", "T", "vocab", anchor="start")
     d.note(
-        576, 544, "B texts, S source tokens, T target tokens, H heads, d features", part="letters"
+        576,
+        544,
+        "B sentences, S source tokens, T target tokens, H heads, d features",
+        part="letters",
     )
     return d
 
@@ -260,7 +263,7 @@ def word_by_word():
         d.text(1046, 290, r"$\times\,f'$", 22, anchor="start")
         d.text(926, 290, r"$\times\,1$", 22, anchor="end")
         d.text(1030, 462, r"$\bar x = \bar y\,(1 + f')$", 22)
-        d.note(876, 510, "the skip path passes the gradient on unchanged")
+        d.note(876, 510, r"the skip path passes the gradient $\bar y$ on unchanged")
     return d
 
 

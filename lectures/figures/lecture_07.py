@@ -43,7 +43,7 @@ def gpt():
         d.arrow(add2.e, norm.w, thing="state", width=3)
         d.arrow(soft.n, (soft.x, 200))
         d.text(1150, 176, "next token", anchor="end")
-        d.sizes(1150, 150, "T", "vocab", anchor="end")
+        d.sizes(1150, 150, "T", "V", anchor="end")
         d.note(1150, 372, "the embedding matrix", "end")
         d.note(1150, 396, "again, transposed", "end")
     with d.step(4):

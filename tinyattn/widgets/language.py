@@ -163,11 +163,11 @@ def spectral_radius(W, g=None, steps=40):
 def positions(d=32, length=64, base=10_000.0):
     """Explore sinusoidal positions, in which pairs of features are the hands of clocks.
 
-    Features 2k and 2k + 1 of position p are the sine and cosine of p base^(-2k/d).
+    Features 2k and 2k + 1 of position t are the sine and cosine of t base^(-2k/d).
 
     Args:
         d        number of features, which must be even
-        length   number of positions p, at least 2
+        length   number of positions t, at least 2
         base     number above 0. Pair k has the wavelength 2π base^(2k/d)
 
     Returns:
