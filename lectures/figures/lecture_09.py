@@ -122,7 +122,10 @@ def gcn_gat():
                 d.note(left + 276, 514, "training does not change these weights")
             else:
                 d.text(
-                    left + 276, 420, r"$e_{ij} = \mathrm{LeakyReLU}(a^T[z_i \,\Vert\, z_j])$", 22
+                    left + 276,
+                    420,
+                    r"$e_{ij} = \mathrm{LeakyReLU}(a \cdot [z_i \,\Vert\, z_j])$",
+                    22,
                 )
                 d.text(left + 276, 462, r"$\alpha_{ij} = \mathrm{softmax}_j\,(e_{ij})$", 22)
                 d.note(left + 276, 500, "$a$ is learned, and the weights of $i$ sum to 1")

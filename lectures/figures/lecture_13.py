@@ -43,9 +43,9 @@ def blockwise():
 def _fast_memory(d):
     with d.step(1), d.part("fast memory"):
         d.frame(640, 96, 1150, 462, "fast memory", corner="ne", part="frame")
-        d.text(664, 150, r"$S = Q_2\, K_j^T / \sqrt{d_k}$", BIG, anchor="start")
-        d.text(664, 206, r"$m' = \max(m,\ \max S)$", BIG, anchor="start")
-        d.text(664, 262, r"$P = \exp(S - m')$", BIG, anchor="start")
+        d.text(664, 150, r"$S_j = Q_2\, K_j^T / \sqrt{d_k}$", BIG, anchor="start")
+        d.text(664, 206, r"$m' = \max(m,\ \max S_j)$", BIG, anchor="start")
+        d.text(664, 262, r"$P = \exp(S_j - m')$", BIG, anchor="start")
         d.text(664, 318, r"$l' = l\, e^{\,m - m'} + \Sigma P$", BIG, anchor="start")
         d.text(664, 374, r"$O' = O\, e^{\,m - m'} + P\, V_j$", BIG, anchor="start")
         d.note(1130, 206, "largest score so far", "end")
@@ -68,7 +68,7 @@ def lanes_and_threads():
     )
     with d.part("vectors"):
         d.frame(2, 2, 566, 558, part="frame")
-        d.heading(20, 34, 1, "vectors: many numbers at once")
+        d.heading(20, 34, 5, "vectors: many numbers at once")
         for lane in range(8):
             x = 67 + 62 * lane
             d.matrix(x, 112, 1, 1, 48, "query", f"$q_{lane + 1}$", size=22)
@@ -82,7 +82,7 @@ def lanes_and_threads():
         d.note(284, 492, "no sum is taken across lanes")
     with d.step(1), d.part("threads"):
         d.frame(586, 2, 1150, 558, part="frame")
-        d.heading(604, 34, 2, "threads: many blocks at once")
+        d.heading(604, 34, 6, "threads: many blocks at once")
         for thread in range(2):
             left = 610 + 268 * thread
             d.frame(left, 70, left + 248, 330, f"thread {thread + 1}", part="frame")
