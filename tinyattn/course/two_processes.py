@@ -26,7 +26,7 @@ def average_gradients(model, comm):
     parameters = list(model.parameters())
     mine = np.concatenate([p.grad.ravel() for p in parameters])
     total = np.empty_like(mine)
-    comm.Allreduce(mine, total)  # the sum over all processes
+    comm.Allreduce(mine, total)  # total = sum of mine over all processes
     start = 0
     for p in parameters:
         p.grad = total[start : start + p.size].reshape(p.shape) / comm.size
