@@ -57,7 +57,7 @@ def multihead():
 
 def _head(d, k, title, y):
     with d.part(f"head {k}"):
-        d.heading(446, title, k, "head")
+        d.heading(446, title, k, ("first head", "second head")[k - 1])
         q = d.matrix(478, y, 5, 4, CELL, "query", f"$Q_{k}$", part="query")
         d.text(515, y, r"$\cdot$", BIG)
         key = d.matrix(560, y, 4, 5, CELL, "key", f"$K_{k}^T$", part="key", lines="columns")
@@ -152,7 +152,7 @@ def _weighted_sum(d, xs):
             d.arrow(v.s, (x, 500), thing="value", width=width, head=False)
         d.arrow((xs[0], 500), (914, 500), thing="value", width=4)
     op = d.op(930, 500, "+", part="sum", size=32)
-    y = d.matrix(1050, 500, 1, 4, 24, "state", "$y_4$", part="sum", size=20)
+    y = d.matrix(1050, 500, 1, 3, 24, "state", "$y_4$", part="sum", size=20)
     d.arrow(op.e, y.w, thing="state", part="sum")
     d.text(1050, 444, r"$\sum_j\, a_{4j}\, v_j$", part="sum")
 
@@ -172,13 +172,14 @@ def one_head():
     with d.step(1), d.part("scores"):
         d.text(314, y, "$=$", 30)
         e = d.matrix(406, y, 3, 5, unit, "data", "$E$")
+        d.note(406, y + 96, "scores")
     with d.step(2), d.part("softmax"):
         scale = d.box("activation", 540, y, 84, 46, r"$\div\sqrt{d_k}$", size=19)
         soft = d.box("softmax", 654, y, 104, 46, "softmax")
         a = d.matrix(802, y, 3, 5, unit, "data", "$A$")
         d.chain([e, scale, soft, a], "data")
         d.note(654, y + 46, "row by row")
-        d.note(802, y + 96, "each row sums to 1")
+        d.note(802, y + 96, "weights: each row sums to 1")
     with d.step(3), d.part("output"):
         d.text(892, y, r"$\cdot$", 34)
         v = d.matrix(942, y, 5, 2, unit, "value", "$V$")

@@ -34,7 +34,11 @@ def condensation_point():
     with d.step(1):
         d.heading(640, 24, 2, "the strongest hit is the condensation point", part="chosen")
         d.text(
-            676, 64, r"$\alpha = $ the hit with the largest $\beta$", anchor="start", part="chosen"
+            676,
+            64,
+            r"$\alpha = $ hit of the object with the largest $\beta$",
+            anchor="start",
+            part="chosen",
         )
         for x, y, k in ((150, 196, 0), (420, 330, 1)):
             ring = f'<circle cx="{x}" cy="{y}" r="38" fill="none" stroke="{OBJECTS[k][0]}" '
@@ -231,7 +235,7 @@ def hits_to_objects():
             anchor="start",
             part="rules",
         )
-        d.text(656, 140, "for its object.", anchor="start", part="rules")
+        d.text(656, 140, "in the clustering space.", anchor="start", part="rules")
     with d.step(3):
         d.text(
             620,
