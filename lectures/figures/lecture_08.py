@@ -122,7 +122,7 @@ def molecule_attention():
     rows = (
         ("attention", 100, r"$\lambda_a$", r"$\mathrm{softmax}(QK^T / \sqrt{d_k})$", "learned"),
         ("distance", 270, r"$\lambda_d$", "$g(D)$", "larger for near atoms"),
-        ("bonds", 440, r"$\lambda_g$", r"$\mathrm{Adj}$", "1 where there is a bond"),
+        ("bonds", 440, r"$\lambda_g$", r"$\mathrm{Adj}$", "bonds and diagonal, rows sum to 1"),
     )
     plus = d.op(670, 270, "+", "sum", size=40)
     for k, (name, y, share, formula, words) in enumerate(rows):
