@@ -48,6 +48,7 @@ def messages():
             anchor="start",
             part="message",
         )
+        d.note(691, 118, "$e_{ij}$: features of the edge", "start", part="message")
         for name, (x, y) in {"1": (122, 222), "2": (454, 222), "3": (122, 358)}.items():
             a, b = rims(nodes[name], nodes["i"], 4)
             d.arrow(a, b, thing="value", width=4, part=f"message/{name}")
