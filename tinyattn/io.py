@@ -93,7 +93,13 @@ def save(path, tensors, metadata=None):
     for name, value in tensors.items():
         if not isinstance(name, str):
             raise TypeError(f"save: names must be strings, got {name!r}")
-        array = np.asarray(value.data if isinstance(value, Tensor) else value)
+        try:
+            array = np.asarray(value.data if isinstance(value, Tensor) else value)
+        except ValueError:  # a list with rows of different lengths
+            array = np.asarray(None)
+        if array.dtype == object:
+            kind = "an array of objects" if hasattr(value, "dtype") else type(value).__name__
+            raise TypeError(f"save: {name!r} must be an array of numbers, got {kind}")
         if name == "__metadata__":
             raise TypeError(
                 "save: '__metadata__' cannot be the name of an array, because the format uses it. "
@@ -370,12 +376,13 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
 
     Raises:
         TypeError: an argument is of the wrong type, such as a seed instead of a generator
+        ValueError: step is larger than 10¹⁸
         OSError: `path` is not a regular file, its folder does not exist, or it cannot be written
     """
-    _check_order("save_checkpoint", module, optimizer)
+    _check_order("save_checkpoint", path, module, optimizer)
     tensors = {f"module.{k}": v for k, v in module.state_dict().items()}
     tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
-    check_range("save_checkpoint", whole=True, step=step)
+    check_range("save_checkpoint", -(10**18), 10**18, whole=True, step=step)
     _check_rng("save_checkpoint", rng)
     metadata = {"step": str(step)}
     for name, own in _generators(module, rng).items():
@@ -384,11 +391,15 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
     save(path, tensors, metadata)
 
 
-def _check_order(name, module, optimizer):
-    """Check that a module and an optimizer were given, in this order."""
-    if not hasattr(optimizer, "param_groups") or not hasattr(module, "named_parameters"):
+def _check_order(name, path, module, optimizer):
+    """Check that a path, a module and an optimizer were given, in this order."""
+    if (
+        not isinstance(path, str | os.PathLike)
+        or not hasattr(optimizer, "param_groups")
+        or not hasattr(module, "named_parameters")
+    ):
         raise TypeError(
-            f"{name}: expected a path, a module and its optimizer, got "
+            f"{name}: expected a path, a module and its optimizer, got {type(path).__name__}, "
             f"{type(module).__name__} and {type(optimizer).__name__}. "
             f"Write io.{name}(path, model, optimizer)"
         )
@@ -424,7 +435,7 @@ def load_checkpoint(path, module, optimizer, rng=None):
         TypeError: an argument is of the wrong type, such as a seed instead of a generator
         OSError: the file does not exist or cannot be read
     """
-    _check_order("load_checkpoint", module, optimizer)
+    _check_order("load_checkpoint", path, module, optimizer)
     _check_rng("load_checkpoint", rng)
     tensors, metadata = _read(path)
     step, states = _step(path, metadata), []

@@ -41,8 +41,9 @@ def roc_curve(scores, labels):
         labels   class of each event [N], 1 for signal and 0 for background
 
     Returns:
-        (ε_S [T], ε_B [T]), the efficiencies of signal and background for T thresholds, from 0 to 1
-        as the threshold is lowered
+        (ε_S [T], ε_B [T]), the efficiencies of signal and background for T thresholds. Both grow
+        from 0 to 1, because the first threshold is above all scores and the last is the lowest
+        score
 
     Raises:
         ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class
@@ -72,6 +73,9 @@ def roc_auc(scores, labels):
     Args:
         scores   score of each event [N], larger where signal is more likely
         labels   class of each event [N], 1 for signal and 0 for background
+
+    Returns:
+        the area, a float from 0 to 1
 
     Raises:
         ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class

@@ -15,8 +15,8 @@ def moving_line(quiet, final, marks=()):
         with moving_line(False, lambda: "done") as show:
             show("step 1")
 
-    The final text should contain no timings, so that a notebook has the same output if it is run
-    again.
+    The line changes at most once in REDRAW seconds, so some of the texts are never shown. The final
+    text should contain no timings, so that a notebook has the same output if it is run again.
 
     Args:
         quiet   True: show nothing
@@ -89,7 +89,17 @@ def progress(iterable, label="progress"):
         iterable   items of the loop. If it has no length, only the number of processed items is
                    shown
         label      text at the beginning of the line
+
+    Raises:
+        TypeError: `iterable` is not something to loop over
     """
+    if not hasattr(iterable, "__iter__") and not hasattr(iterable, "__getitem__"):
+        advice = (
+            f"Write progress(range({iterable}))" if isinstance(iterable, int) else "Pass a list"
+        )
+        raise TypeError(
+            f"progress: iterable must be something to loop over, got {iterable!r}. {advice}"
+        )
     total = len(iterable) if hasattr(iterable, "__len__") else None
     done = 0
 

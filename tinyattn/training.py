@@ -57,8 +57,8 @@ def fit(
         optimizer    an optimizer of the model's parameters
         train        arrays (x, y, ...) with the examples on the first axis, or an iterable over
                      batches, such as data.batches or a list
-        valid        held-out data in the same form as `train`, on which the loss is measured after
-                     each epoch, or None
+        valid        held-out data in the same form as `train`, on which the loss is measured in
+                     evaluation mode after each epoch, or None
         epochs       number of passes over the training data
         batch_size   number of examples in a batch, if `train` contains arrays
         metric       function metric(model, *batch) that returns a number, the mean over the batch,
@@ -71,8 +71,8 @@ def fit(
                      this norm. None: they are not scaled
         schedule     learning-rate schedule, whose `step()` is called after each step of the
                      optimizer, or None
-        rng          seed or numpy.random.Generator for the order of the examples, or None for the
-                     default generator, which `ta.seed` sets
+        rng          seed or numpy.random.Generator for the order of the examples if `train`
+                     contains arrays, or None for the default generator, which `ta.seed` sets
         label        text at the beginning of the printed line
         quiet        True: print nothing
         watch        True: warn about mistakes that do not raise an error, as `check.watch` does
@@ -90,7 +90,8 @@ def fit(
     """
     check_range("fit", 1, epochs=epochs, patience=patience, optional=("patience",), whole=True)
     check_range("fit", above=0, clip=clip, optional=("clip",))
-    _check_kinds(model, optimizer, schedule, metric)
+    _check_model("fit", model)
+    _check_kinds(optimizer, schedule, metric)
     _check_pair(train, valid)
     _belongs(model, optimizer, schedule)
     if valid is None and (patience is not None or metric is not None):
@@ -160,13 +161,22 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
         a list with the loss of each step, before the step
 
     Raises:
-        TypeError: the loss is not a Tensor with a single number
+        TypeError: the loss is not a function of the model that returns a Tensor with a single
+            number, or another argument is of the wrong type
         FloatingPointError: the loss is not finite
         ValueError: an argument is outside of its range
     """
     check_range("fit_steps", 1, steps=steps, whole=True)
     check_range("fit_steps", 0, below=math.inf, lr=lr, warmup=warmup)
     check_range("fit_steps", above=0, clip=clip, optional=("clip",))
+    _check_model("fit_steps", model)
+    place = getattr(loss, "__module__", "") or ""
+    if not callable(loss) or place.startswith(("tinyattn.functional", "tinyattn.nn.losses")):
+        found = getattr(loss, "__name__", type(loss).__name__)
+        raise TypeError(
+            f"fit_steps: loss must be a function of the model alone, got {found}. Pass, for "
+            "example, lambda model: F.mse_loss(model(x), y)"
+        )
     _mode(model, "train")
     optimizer, history = AdamW(model.parameters(), lr=lr, weight_decay=weight_decay), History()
     with check.watch(model, optimizer):
@@ -230,10 +240,22 @@ def _check_loss_and_optimizer(loss, optimizer):
         )
 
 
-def _check_kinds(model, optimizer, schedule, metric):
+def _check_model(name, model):
+    """Raise TypeError for a class instead of a model, or for an object without parameters."""
+    if isinstance(model, type):
+        raise TypeError(
+            f"{name}: model is the class {model.__name__}. Make an object of it first, as in "
+            "nn.Linear(3, 2)"
+        )
+    if not hasattr(model, "parameters"):
+        raise TypeError(
+            f"{name}: model must have parameters(), like an nn.Module, got {type(model).__name__}"
+        )
+
+
+def _check_kinds(optimizer, schedule, metric):
     """Raise TypeError for a class instead of an object of it, or for a wrong schedule or metric."""
     for name, value, example in (
-        ("model", model, "nn.Linear(3, 2)"),
         ("optimizer", optimizer, "optim.Adam(model.parameters())"),
         ("schedule", schedule, "optim.CosineLR(optimizer, T_max)"),
     ):
@@ -376,7 +398,7 @@ def evaluate(model, f, held_out, batch_size=HELD_OUT):
     """Return the mean of f(model, *batch) over all examples, in evaluation mode without gradients.
 
     Args:
-        model        the model, whose mode is restored afterwards
+        model        the model. If it is in training mode, it is switched back to it afterwards
         f            loss or metric, where f(model, *batch) is the mean over the batch
         held_out     arrays (x, y, ...) with the examples on the first axis, or an iterable over
                      batches
@@ -387,8 +409,14 @@ def evaluate(model, f, held_out, batch_size=HELD_OUT):
 
     Raises:
         ValueError: there are no batches
-        TypeError: `held_out` contains neither arrays nor batches
+        TypeError: `held_out` contains neither arrays nor batches, or f is not a function that
+            returns a single number
     """
+    if not callable(f):
+        raise TypeError(
+            f"evaluate: f must be a function of (model, x, y), got {type(f).__name__}. Pass, for "
+            "example, training.accuracy"
+        )
     held_out = _batches("evaluate: held_out", held_out, batch_size=batch_size, shuffle=False)
     return _measure(model, f, held_out, "evaluate: held_out gave no batch")
 
@@ -400,11 +428,24 @@ def _measure(model, f, held_out, empty):
     try:
         with no_grad():
             for batch in held_out:
-                done.add(float(to_array(f(model, *batch))), _length(batch))
+                done.add(_single_number(empty, f(model, *batch)), _length(batch))
     finally:
         if was_training:
             _mode(model, "train")
     return done.mean(empty)
+
+
+def _single_number(message, value):
+    """Return a loss or metric as a float. An error begins like `message`, with the function."""
+    array = np.asarray(to_array(value))
+    if array.size != 1 or array.dtype.kind not in "fiub":
+        found = "None" if value is None else f"{type(value).__name__} of shape {array.shape}"
+        advice = "Did you forget its `return`?" if value is None else "Take its mean over the batch"
+        raise TypeError(
+            f"{message.partition(':')[0]}: the loss or metric of a batch must be a single number, "
+            f"got {found}. {advice}"
+        )
+    return float(array.item())
 
 
 def accuracy(model, x, y):
@@ -421,9 +462,11 @@ def accuracy(model, x, y):
         a float from 0 to 1
 
     Raises:
-        ValueError: the shapes of scores and classes do not fit, or there is only one class
+        ValueError: the shapes of scores and classes do not fit, there is only one class, or a class
+            in y is not below C
+        TypeError: y does not contain numbers
     """
-    scores, y = to_array(model(x)), np.asarray(to_array(y))
+    scores, y = np.asarray(to_array(model(x))), np.asarray(to_array(y))
     if scores.shape[-1:] == (1,):
         raise ValueError(
             f"accuracy: scores of shape {scores.shape} belong to a single class, which is always "
@@ -434,6 +477,16 @@ def accuracy(model, x, y):
         raise ValueError(
             f"accuracy: scores of shape {scores.shape} need classes of shape {scores.shape[:-1]}, "
             f"got {y.shape}"
+        )
+    if y.dtype.kind not in "iufb":
+        raise TypeError(
+            f"accuracy: y must be whole numbers, got {y.dtype}. For names, write "
+            "names, y = np.unique(y, return_inverse=True)"
+        )
+    if y.size and y.max() >= scores.shape[-1]:
+        raise ValueError(
+            f"accuracy: expected classes y from 0 to {scores.shape[-1] - 1}, because model(x) has "
+            f"{scores.shape[-1]} scores each, got {y.max()}"
         )
     return float(np.mean(scores.argmax(axis=-1) == y))
 
@@ -462,10 +515,18 @@ def _batches(name, examples, **options):
         examples = (examples,)
     if isinstance(examples, tuple) and all([hasattr(a, "shape") for a in examples]):
         return batches(*examples, **options)
-    if not hasattr(examples, "__iter__"):
+    if not hasattr(examples, "__iter__") or isinstance(examples, str | dict):
         raise TypeError(
             f"{name} must be arrays (x, y, ...) or batches, got {type(examples).__name__}"
         )
+    # the rows of an array would become the arguments of the loss
+    if isinstance(examples, tuple | list):
+        if not all(isinstance(b, tuple | list) for b in examples):
+            kinds = " and ".join(sorted({type(b).__name__ for b in examples}))
+            raise TypeError(
+                f"{name} must be a tuple of arrays (x, y, ...), or an iterable over batches (x, y, "
+                f"...), got a {type(examples).__name__} of {kinds}. Write (np.asarray(x), ...)"
+            )
     return examples
 
 

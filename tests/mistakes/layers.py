@@ -92,7 +92,11 @@ MISTAKES = [
     ("F.kl_div(x, a, reduction='max')", ValueError, '^kl_div: .*"batchmean" or "none", got'),
     ("F.packed_self_attention(tokens, 0)", ValueError, "1 <= num_heads, got num_heads=0"),
     ("F.packed_self_attention(tokens[0, 0], 2)", ValueError, r"must be \[\.\.\., T, 3", r"\(8,\)"),
-    ("F.packed_self_attention(a, 1, mask=ids > 0)", ValueError, r"^attention: mask \(2, 5\)"),
+    (
+        "F.packed_self_attention(a, 1, mask=ids > 0)",
+        ValueError,
+        r"^packed_self_attention: mask \(2, 5\)",
+    ),
     ("F.multinomial(np.zeros((2, 3)))", ValueError, "no positive number"),
     ("F.mse_loss(x, a[:, :1])", ValueError, r"\(2, 3\)", r"\(2, 1\)"),
     ("F.mse_loss(x, a, reduction='avg')", ValueError, "^mse_loss: .*mean", "sum", "none", "avg"),

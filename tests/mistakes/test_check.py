@@ -35,6 +35,25 @@ def test_what_has_no_permutation():
         check.invariant(np.sum, np.ones((1, 3)))
     with pytest.raises(ValueError, match="out_axis="):
         check.equivariant(lambda x: np.sum(x, axis=0), np.ones((4, 3)))
+    for x, options in ((np.ones(3), {}), (X, {"axis": 7})):
+        with pytest.raises(ValueError, match=r"equivariant: axis -?\d of x has nothing to permute"):
+            check.equivariant(lambda x: x, x, **options)
+    for f, message in ((lambda x: (x, x), "several results"), (lambda x: None, "returned None")):
+        for what in (check.equivariant, check.invariant):
+            with pytest.raises(TypeError, match=message):
+                what(f, X)
+    for run in (
+        lambda: check.invariant(np.sum, X, times=0),
+        lambda: check.padding(lambda x, keep: x, TOKENS, times=0),
+    ):
+        with pytest.raises(ValueError, match="expected 1 <= times, got times=0"):
+            run()
+
+
+def test_fewer_than_two_implementations():
+    for impls, got in (([np.sin], "1"), ({}, "0"), (np.sin, "ufunc")):
+        with pytest.raises(ValueError, match=f"at least two functions, got {got}. Write same"):
+            check.same(impls, X)
 
 
 def test_dropout_is_named():
@@ -47,6 +66,12 @@ def test_wrong_shapes_of_checks_of_masks_are_explained():
         check.causal(lambda x: x[:, 1:], TOKENS)
     with pytest.raises(ValueError, match="at least 2 entries"):
         check.isolated(lambda x: x, TOKENS[:1])
+    with pytest.raises(ValueError, match=r"each of the N = 3 rows of x, got shape \(2,\)"):
+        check.isolated(lambda x: x, TOKENS, batch=[0, 1])
+    with pytest.raises(ValueError, match=r"batch must contain at least 2 members, got only \[0\]"):
+        check.isolated(lambda x: x, TOKENS, batch=[0, 0, 0])
+    with pytest.raises(ValueError, match=r"causal: x must be numbers \[B, T, D\].*axis=5"):
+        check.causal(lambda x: x, TOKENS, axis=5)
     with pytest.raises(TypeError, match="Check one of them, for example lambda x: f"):
         check.causal(lambda x: (x, x), TOKENS)
     with pytest.raises(ValueError, match="two different tokens"):
@@ -77,6 +102,15 @@ def mlp(out=3, **options):
 def test_a_training_that_cannot_be_checked_is_explained(batch, loss, error, message):
     with pytest.raises(error, match=message):
         check.trains(mlp(), batch, loss)
+
+
+def test_wrong_modules_steps_and_classes():
+    with pytest.raises(TypeError, match="module must be an nn.Module, got an object of type func"):
+        check.trains(lambda x: x, (BATCH, CLASSES))
+    with pytest.raises(ValueError, match="trains: expected 1 <= steps, got steps=0"):
+        check.trains(mlp(), (BATCH, CLASSES), steps=0)
+    with pytest.raises(ValueError, match="scores of 3 classes, so targets must be from 0 to 2"):
+        check.trains(mlp(), (BATCH, CLASSES + 3))
 
 
 def test_other_arguments_of_watch_are_refused():

@@ -6,7 +6,7 @@ import pytest
 from tests import ROOT
 from tests.coursekit import small_project as course_project
 from tinyattn import course, nn
-from tinyattn.course import claims, predictions, two_processes
+from tinyattn.course import checks, claims, measure, predictions, two_processes
 from tinyattn.course.project import LEDGER, CourseError
 
 
@@ -86,3 +86,40 @@ def test_a_prediction_is_a_text_and_a_claim_is_one_of_the_ledger(tmp_path):
 def test_the_right_answer_is_one_of_those_offered():
     with pytest.raises(ValueError, match="sealed: right must be one of the choices A, B, got 'C'"):
         predictions.sealed("C", {"A": "too few", "B": "enough"})
+
+
+def test_a_damaged_answer():
+    for seal in ("abc", "eJwD", 3, None):
+        with pytest.raises(ValueError, match="answer: the text in this cell is damaged"):
+            predictions.answer(seal)
+
+
+def test_a_folder_without_a_ledger(tmp_path):
+    with pytest.raises(course.ClaimError, match="no ledger .*claims.toml. Pass the folder"):
+        course.claim("C001", holds=True, root=tmp_path)
+    with pytest.raises(course.CourseError, match="there is no ledger"):
+        course.compare("C001", root=tmp_path)
+
+
+def test_homework_tasks_and_parts_that_do_not_exist():
+    with pytest.raises(CourseError, match="no checks for the homework 4 in .*hw04"):
+        checks.homework(4, {})
+    hw = checks.homework("hw04", {})
+    for task in (99, "one"):
+        with pytest.raises(ValueError, match=f"hw04 has no task {task!r}. Choose one of 1, 2"):
+            hw.check(task)
+    with pytest.raises(ValueError, match="hw04, task 1: there is no part 'x'. Choose one of '"):
+        hw.require(1, "x")
+
+
+def test_the_slope_of_numbers_that_are_not_positive():
+    for x, y in (([1, 2], [1, 0]), ([1, -2], [1, 4]), ([1], [1]), ([1, 2], [1])):
+        with pytest.raises(ValueError, match="slope: x and y must be positive numbers"):
+            measure.slope(x, y)
+
+
+def test_a_loop_over_a_number():
+    with pytest.raises(TypeError, match=r"progress: .* got 3. Write progress\(range\(3\)\)"):
+        next(course.progress(3))
+    with pytest.raises(TypeError, match="progress: iterable must .* got None. Pass a list"):
+        next(course.progress(None))

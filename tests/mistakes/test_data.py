@@ -7,9 +7,10 @@ from tests.data.test_tokenizers import GGUF_TOKENIZER
 from tinyattn import data
 from tinyattn.data import recall
 from tinyattn.data.emoji import SIZE, scenes
+from tinyattn.data.grids import words
 from tinyattn.data.sentences import agreement, nested
-from tinyattn.data.showers import irregular_cells
-from tinyattn.data.tokenizers import BytePairs, Bytes, Characters, WordPiece
+from tinyattn.data.showers import irregular_cells, select
+from tinyattn.data.tokenizers import BytePairs, Bytes, Characters, WordPiece, padded
 from tinyattn.data.translation import from_pairs, phrases, software
 
 
@@ -32,6 +33,8 @@ from tinyattn.data.translation import from_pairs, phrases, software
             "0 < held_out < 3 that leaves examples on both sides",
         ),
         (lambda: data.split(np.zeros(3), held_out=True), "got held_out=True"),
+        (lambda: data.split(np.zeros((1, 3))), "only 1 example .* so it cannot be split"),
+        (lambda: data.batches(np.zeros(3), None), "array 1 is a NoneType"),
     ],
 )
 def test_errors_of_batches_say_what_came(call, message):
@@ -84,7 +87,8 @@ def test_distances_for_another_number_of_sentences_are_explained():
         ({"kinds": ()}, "kinds must be from"),
         ({"N": 1}, "expected 2 <= N, got N=1"),
         ({"noise": -1}, "0 <= noise < inf, got noise=-1"),
-        ({"uneven": np.inf}, "uneven < inf, got uneven=inf"),
+        ({"uneven": np.inf}, "uneven <= 300, got uneven=inf"),
+        ({"uneven": 500}, "-300 <= uneven <= 300, got uneven=500"),
     ],
 )
 def test_wrong_input_of_shapes(options, says):
@@ -260,3 +264,43 @@ def test_networks_that_cannot_be():
         data.distractors(told=5)
     with pytest.raises(ValueError, match="num_nodes >= 36 for .* told=2 of 12 neighbours"):
         data.distractors(35)
+
+
+def test_events_that_cannot_be_selected():
+    events = data.showers(3, rng=0)
+    for wrong in ([3], [-1], [0.5], [True, False, True], [[0]]):
+        with pytest.raises(ValueError, match="select: events must be indices from 0 to 2, got .*"):
+            select(events, wrong)
+    assert len(select(events, []).event) == 0
+
+
+def test_token_ids_of_captions_and_sentences():
+    for read, name in ((words, "words"), (data.sentences.read, "read")):
+        with pytest.raises(ValueError, match=rf"{name}: .* got int64 of shape \(1, 2\)"):
+            read([[1, 2]])
+        with pytest.raises(ValueError, match=f"{name}: expected token ids from 0 to"):
+            read([99])
+
+
+def test_texts_and_sequences_of_a_wrong_kind():
+    wordpiece = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"])
+    for call, message in (
+        (lambda: wordpiece.batch("a a"), r"batch: texts must be a list .*Write \[text\]"),
+        (lambda: wordpiece.encode("a", 3), "WordPiece.encode, pair: expected one text, got int"),
+        (lambda: wordpiece.pieces(3), "WordPiece.pieces: expected one text, got int"),
+        (lambda: wordpiece.unknown(3), "WordPiece.unknown: expected one text"),
+        (lambda: wordpiece.words(["a"]), "WordPiece.words: expected one text, got list"),
+        (lambda: padded([1, 2]), r"sequence 0 .* got int64 of shape \(\)"),
+        (lambda: padded([[1], [1.5]]), r"sequence 1 .* got float64 of shape \(1,\)"),
+        (lambda: padded("abc"), "padded: sequence 0 must be token ids"),
+        (
+            lambda: BytePairs.train("abab", 300, special="<s>"),
+            r"special must be a list of texts, got '<s>'. Write special=\['<s>'\]",
+        ),
+        (
+            lambda: from_pairs([("a", "b")], Bytes()),
+            "from_pairs: tokenizer must be a WordPiece or None, got an object of type Bytes",
+        ),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()

@@ -45,6 +45,23 @@ def test_object_arrays_are_refused():
         np.where([True], leaf(1), None)
 
 
+def test_dtypes_that_are_none_of_numbers():
+    for call, message in (
+        (lambda: ta.tensor(1.0, 2.0), r"got dtype=2.0. Several numbers go into one list"),
+        (lambda: ta.tensor([1.0], True), "got dtype=True. Write requires_grad=True"),
+        (lambda: ta.tensor([1.0], dtype="floating"), "got dtype='floating'. Use NumPy's names"),
+        (lambda: ta.tensor([1.0], dtype=str), "dtype must be a type of numbers"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()
+
+
+def test_gradients_of_a_generator():
+    x = leaf(3)
+    with pytest.raises(TypeError, match=r"got an object of type generator. Write list\(xs\)"):
+        ta.gradients(np.sum(x), (t for t in [x]))
+
+
 def test_seed_of_a_wrong_shape():
     with pytest.raises(ValueError, match=r"shape \(2,\).*\(3,\)"):
         (leaf(3) * 2).backward(np.ones(2))
@@ -93,7 +110,7 @@ def test_rules_that_cannot_be_called_are_refused_at_once():
     ]:
         with pytest.raises(TypeError, match=rf"scale.defvjp: .*{message}"):
             scale.defvjp(None, wrong)
-        with pytest.raises(TypeError, match=rf"scale.defvjp: .*{message}"):
+        with pytest.raises(TypeError, match=rf"scale.defvjp_joint: .*{message}"):
             scale.defvjp_joint(wrong)
     with pytest.raises(TypeError, match=r"power.defvjp: .* rule\(g, y, x, n=2.0, sign=1.0\)"):
         power.defvjp(lambda g, y: g)
@@ -220,9 +237,9 @@ def test_argument_given_by_name_has_no_number():
 
 def test_gradients_refuses_what_has_none():
     x = Tensor(X, requires_grad=True)
-    with pytest.raises(TypeError, match="gradients: xs must be tensors that require a gradient"):
+    with pytest.raises(TypeError, match="gradients: xs must be a tensor that requires a grad"):
         ta.gradients(np.sum(x), [x, Tensor(X)])
-    with pytest.raises(TypeError, match="gradients: xs must be tensors that require a gradient"):
+    with pytest.raises(TypeError, match="gradients: xs must be a tensor that requires a grad"):
         ta.gradients(np.sum(x), X)
     with pytest.raises(ValueError, match=r"single number, got shape \(3,\)"):
         ta.gradients(x * 2, x)

@@ -89,7 +89,7 @@ BAD = [
     (lambda: F.conv2d(ones(2, 3, 5, 5), ones(4, 3, 3, 3), ones(9), impl="kernel"), "bias must"),
     (lambda: F.conv2d(ones(2, 3, 5, 5), ones(4, 3, 3, 3), stride=(1, 2, 3)), "each of 2 axes"),
     (lambda: F.neighbour_table(5, 3), r"lengths must be a tuple.*got 5"),
-    (lambda: F.pad(ones(2, 3), 1), "pad must be .*got 1 for shape"),
+    (lambda: F.pad(ones(2, 3), 1), "pad must be .*got 1 for input of shape"),
     (lambda: F.conv1d(ones(1, 1, 2), ones(1, 1, 3)), "does not fit"),
     (lambda: F.conv2d(ones(2, 5), ones(4, 2, 3, 3)), r"x must be \[B, C, H, W\]"),
     (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), stride=2, padding="same"), "needs stride=1"),
@@ -262,8 +262,82 @@ def test_whole_numbers_have_no_kernel():
 @pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
 def test_labels_0_and_1_for_one_column_of_scores(loss):
     scores = np.zeros((3, 1), np.float32)
-    message = "got 1 at .1,., because the input has one class. For yes or no, use binary_cross"
+    message = (
+        "got 1 at index .1,., because the input has one class. For yes or no, use binary_cross"
+    )
     with pytest.raises(IndexError, match=message):
         loss(scores, [0, 1, 0])
-    with pytest.raises(IndexError, match=r"from 0 to 1, got 2 at \(0,\)$"):
+    with pytest.raises(IndexError, match=r"from 0 to 1, got 2 at index \(0,\)$"):
         loss(np.zeros((1, 2), np.float32), [2])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: F.embedding([0], ones(3)), ValueError, r"must be a table \[V, D\], got shape"),
+        (lambda: F.embedding([0], ones(3, 2), padding_idx=3), ValueError, "< 3, got padding_idx=3"),
+        (lambda: F.one_hot([0, -1]), IndexError, r"integers >= 0, got -1 at index \(1,\)"),
+        (lambda: F.normalize(ones(2, 3), p=0), ValueError, "expected 0 < p, got p=0"),
+        (lambda: F.softplus(ones(2), beta=0), ValueError, "expected 0 < beta, got beta=0"),
+        (lambda: F.pad(ones(3), (-2, -2)), ValueError, "removes more elements than an axis of len"),
+        (lambda: F.pad([1, 2], (1, 1), value=0.5), ValueError, "cannot be stored .* int64"),
+        (lambda: F.pad(ones(3), (1, 1), value="a"), TypeError, "value must be a number, got 'a'"),
+        (
+            lambda: F.max_pool1d(np.ones((1, 4), int), 2, padding=1),
+            TypeError,
+            "padded with -inf, got int64",
+        ),
+        (
+            lambda: F.binary_cross_entropy([0.5, 0.5], [0, 1], weight=ones(3, 2)),
+            ValueError,
+            r"weight must broadcast to the shape \(2,\)",
+        ),
+        (
+            lambda: F.binary_cross_entropy_with_logits([0.5], [1], pos_weight=ones(3)),
+            ValueError,
+            "pos_weight must broadcast",
+        ),
+        (lambda: F.cross_entropy(3.0, 1), ValueError, "input must be .* got a single number"),
+        (lambda: F.nll_loss(3.0, 1), ValueError, "input must be .* got a single number"),
+        (
+            lambda: F.cross_entropy(ones(2, 3), 2 * ones(2, 3)),
+            ValueError,
+            "probabilities 0 <= target <= 1, got 2",
+        ),
+        (
+            lambda: F.kl_div(0.0, 1.0, reduction="batchmean"),
+            ValueError,
+            r"needs input \[N, ...\], got a single number",
+        ),
+        (
+            lambda: F.batch_norm(ones(2, 3), [0, 0, 0], [1, 1, 1], training=True),
+            TypeError,
+            "running_mean must be a floating-point array, .* got list",
+        ),
+        (
+            lambda: F.batch_norm(ones(2, 3), np.zeros(3, int), np.ones(3), training=True),
+            TypeError,
+            "running_mean must be a floating-point array, .* got int64",
+        ),
+        (lambda: F.multinomial([[1, 2], [0, 0]]), ValueError, r"row \(1,\) of the probabilities"),
+        (lambda: F.multinomial([np.nan, 1]), ValueError, "got nan. Look for NaN or infinity"),
+        (
+            lambda: F.attention_weights(ones(2, 3), ones(4, 3), scale=ta.tensor(1.0)),
+            TypeError,
+            "scale must be a number, got Tensor. Multiply q by it",
+        ),
+    ],
+)
+def test_arguments_of_functions_are_checked(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_whole_numbers_and_lists_are_scores_and_probabilities_too():
+    target = [[1.0, 0.0], [0.5, 0.5]]
+    assert F.cross_entropy(np.zeros((2, 2), int), target).item() == pytest.approx(np.log(2))
+    assert F.cross_entropy(np.zeros((2, 2), int), [0, 1]).item() == pytest.approx(np.log(2))
+
+
+def test_large_weights_of_a_random_choice_do_not_overflow():
+    assert set(F.multinomial(np.full((50, 2), 1e308), rng=0)) == {0, 1}

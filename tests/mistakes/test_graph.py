@@ -13,6 +13,7 @@ from tinyattn.graph import (
     Graph,
     GravNetConv,
     condensation_loss,
+    condensation_terms,
     condense,
     edge_conv,
     knn,
@@ -44,7 +45,7 @@ def test_wrong_input_of_condensation():
         condensation_loss(beta[:, None], x, truth)
     with pytest.raises(ValueError, match="batch must be 3 whole numbers"):
         condensation_loss(beta, x, truth, batch=np.zeros(2, int))
-    with pytest.raises(ValueError, match=r"property_loss \[3\], got \(2,\)"):
+    with pytest.raises(ValueError, match=r"property_loss \[3\], one for each point, got \(2,\)"):
         condensation_loss(beta, x, truth, np.ones(2))
     with pytest.raises(ValueError, match="at least one point"):
         condensation_loss(beta[:0], x[:0], truth[:0])
@@ -57,7 +58,7 @@ def test_wrong_input_of_condensation():
     with pytest.raises(TypeError, match=r"found as an array \[N\], got a tuple of 2. Unpack both"):
         match(condense(beta, x), truth)
     with pytest.raises(
-        ValueError, match=r"match: expected weights \(3,\), one for each point, got"
+        ValueError, match=r"expected weights of shape \(3,\), one for each point, got"
     ):
         match(truth, truth, weights=np.ones(2))
 
@@ -78,6 +79,114 @@ def test_what_is_not_finite_gives_no_objects_but_an_error(wrong):
         ValueError, match="match: expected finite weights, got NaN or infinity at 1 of 3 points"
     ):
         match(truth, truth, weights=np.array([1, wrong, 1]))
+
+
+def test_coordinates_that_are_not_finite_have_no_loss():
+    beta, x, truth = np.full(3, 0.5), np.zeros((3, 2)), np.array([0, 0, -1])
+    x[2, 0] = np.nan  # of a noise point, which would otherwise be left out of the repulsion
+    for loss in (condensation_loss, condensation_terms):
+        with pytest.raises(ValueError, match=f"{loss.__name__}: expected finite x, .* point 2"):
+            loss(beta, x, truth)
+        with pytest.raises(ValueError, match=f"{loss.__name__}: expected 0 <= q_min"):
+            loss(beta, np.zeros((3, 2)), truth, q_min=-1)
+
+
+def test_weights_of_points_are_not_negative():
+    truth = np.zeros(3, int)
+    with pytest.raises(ValueError, match="match: expected weights >= 0, got -2 at point 1 of 3"):
+        match(truth, truth, weights=np.array([1, -2, 3]))
+    assert match((0, 0, 1), (0, 0, 1)).efficiency == 1  # a tuple of numbers is not a pair of arrays
+
+
+def test_lists_that_are_not_a_matrix():
+    with pytest.raises(ValueError, match="Graph: x must have rows of equal length, got a list of"):
+        Graph([0], [1], 2, x=[[1], [2, 3]])
+    with pytest.raises(ValueError, match="from_adjacency: A must have rows of equal length"):
+        graph.from_adjacency([[0, 1], [1]])
+    with pytest.raises(TypeError, match="from_adjacency: A must be real .* got Graph"):
+        graph.from_adjacency(Graph([0], [1], 2))
+    with pytest.raises(ValueError, match="fully_connected: num_nodes must be .* got '3'"):
+        graph.fully_connected("3")
+    with pytest.raises(ValueError, match=r"fully_connected: num_nodes .* got shape \(2, 2\)"):
+        graph.fully_connected(np.eye(2))
+
+
+def test_attributes_of_networkx_that_do_not_fit():
+    networkx = pytest.importorskip("networkx")
+    g = networkx.path_graph(2)
+    g.nodes[0]["x"], g.nodes[1]["x"] = [1, 2], [1]
+    with pytest.raises(ValueError, match=r"node 0 has shape \(2,\) and node 1 has shape \(1,\)"):
+        graph.from_networkx(g)
+    g.nodes[1]["x"] = "a"
+    with pytest.raises(ValueError, match="'x' of the nodes must be numbers .* node 1 has 'a'"):
+        graph.from_networkx(g)
+    with pytest.raises(ValueError, match="from_networkx: x is an empty list"):
+        graph.from_networkx(g, x=[])
+
+
+def test_edges_of_neighbours_need_sorted_finite_points():
+    x = np.zeros((3, 2))
+    with pytest.raises(ValueError, match="ascending order, .* got 1 before 0 at index 1. Sort"):
+        knn_edges(x, 1, [0, 1, 0])
+    with pytest.raises(ValueError, match="got None. For a single cloud, pass zeros"):
+        knn_edges(x, 1, None)
+    with pytest.raises(ValueError, match="knn_edges: x is NaN or infinite in 3 of 3 points"):
+        knn_edges(np.full((3, 2), np.nan), 9, [0, 0, 0])
+    assert knn_edges(x.tolist(), 1, [0, 0, 0])[1].tolist() == [0, 1, 2]
+
+
+def test_pools_name_their_own_arguments():
+    x = np.ones((3, 2))
+    with pytest.raises(ValueError, match="global_max_pool: batch must have an index for each of"):
+        graph.global_max_pool(x, [0])
+    with pytest.raises(TypeError, match="global_add_pool: batch must be whole numbers, .* <U1"):
+        graph.global_add_pool(x, ["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"graphs from 0 to 0, but batch\[0\] is -1"):
+        graph.global_mean_pool(x, [-1, -1, 0])
+    with pytest.raises(ValueError, match="global_mean_pool: size must be a whole number of graphs"):
+        graph.global_mean_pool(x, [0, 0, 0], 1.5)
+    with pytest.raises(ValueError, match="global_mean_pool: x must have a row for each node"):
+        graph.global_mean_pool(3.0, None)
+
+
+def test_neighbours_of_points_that_are_not_a_matrix():
+    index = np.zeros((3, 1), int)
+    for name, call in (
+        ("squared_distances: x", lambda: graph.squared_distances(np.ones(3), index)),
+        ("mean_max: h", lambda: graph.mean_max(np.ones((3, 1)), np.ones(3), index)),
+        ("neighbour_max: h", lambda: neighbour_max(np.ones(3), index)),
+    ):
+        with pytest.raises(ValueError, match=rf"{name} must be a matrix .* got shape \(3,\)"):
+            call()
+    with pytest.raises(ValueError, match="got a tuple of two. Unpack both results of knn"):
+        edge_conv(nn.Linear(4, 2), np.ones((3, 2)), knn(np.ones((3, 2)), 2))
+
+
+def test_networks_on_edges_that_do_not_fit():
+    x, g = np.ones((3, 2), np.float32), Graph([0, 1], [1, 2], 3)
+    for name, make in (
+        ("EdgeConv: nn", lambda: EdgeConv(64)),
+        ("DynamicEdgeConv: nn", lambda: DynamicEdgeConv(64, 2)),
+        ("edge_conv: nn", lambda: edge_conv(64, x, np.zeros((3, 1), int))),
+        ("GraphNetBlock: node_model", lambda: graph.GraphNetBlock(None, 64)),
+    ):
+        with pytest.raises(TypeError, match=f"{name} must be a module or function .* got 64"):
+            make()
+    for name, rows, layer in (
+        ("EdgeConv", 2, lambda f: EdgeConv(f)(x, g)),
+        ("DynamicEdgeConv", 6, lambda f: DynamicEdgeConv(f, 2)(x)),
+        ("edge_conv", 3, lambda f: edge_conv(f, x, np.zeros((3, 1), int))),
+    ):
+        with pytest.raises(ValueError, match=rf"^{name}: nn must return \[{rows}, F'\].* \(1, 4\)"):
+            layer(lambda pairs: pairs[:1])
+    with pytest.raises(ValueError, match="DynamicEdgeConv: nn accepts 6 features"):
+        DynamicEdgeConv(nn.Linear(6, 2), 2)(x)
+    with pytest.raises(ValueError, match="GATConv: expected 0 <= dropout <= 1, got dropout=2"):
+        graph.GATConv(3, 2, dropout=2)
+    with pytest.raises(ValueError, match=r"aggregate must be one of .* got \['sum'\]"):
+        graph.propagate(x, g, lambda x_i, x_j: x_j, ["sum"])
+    with pytest.raises(ValueError, match="edge_weight must be an array .* got bool of shape"):
+        graph.GCNConv(2, 2)(x, g, np.ones(2, bool))
 
 
 rng = np.random.default_rng(0)
@@ -106,11 +215,11 @@ def some_graph(N=6, E=14, seed=0):
         (([], [], True), "num_nodes must be a whole number >= 0, got True"),
         (
             ([0], [1], 2, np.ones((3, 1))),
-            "x must have a row for each of the 2 nodes, got shape",
+            "x must have 2 rows, one for each node, got shape",
         ),
         (
             ([0], [1], 2, None, np.ones((2, 1))),
-            "edge_attr must have a row for each of the 1 edges, got shape",
+            "edge_attr must have 1 row, one for each edge, got shape",
         ),
         (([0], [1], 2, None, None, None, [0, 1]), "edge 0 runs from node 0 of graph 0 to node 1"),
         (
@@ -162,9 +271,9 @@ def test_layers_refuse_what_does_not_fit():
     for layer in (graph.GCNConv(2, 3), graph.GATConv(2, 3)):
         with pytest.raises(ValueError, match=r"x must be \[6, 2\].*got shape \[6, 3\]"):
             layer(x, g)
-    with pytest.raises(ValueError, match=r"a weight for each of the 14 edges, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"an array \[14\] with .*, got float64 of shape \(3,\)"):
         graph.GCNConv(3, 3)(x, g, np.ones(3))
-    with pytest.raises(ValueError, match=r"e must be \[14, F\], got shape \[3, 1\]"):
+    with pytest.raises(ValueError, match=r"e must be \[14, F\], .* edge, got shape \[3, 1\]"):
         graph.GraphNetBlock()(x, g, np.ones((3, 1)))
     with pytest.raises(ValueError, match="aggregate must be one of"):
         graph.GraphNetBlock(aggregate="add")
@@ -203,9 +312,9 @@ def test_numbers_that_cannot_be_meant_are_refused():
     with pytest.raises(TypeError, match="A must be real numbers or bool, got <U1"):
         graph.from_adjacency([["a"]])
     g, x, layer = Graph([0], [1], 2), rng.normal(size=(2, 2)), graph.GCNConv(2, 3, False, rng=0)
-    with pytest.raises(ValueError, match="edge_weight >= 0, .* to node 1 add up to -1"):
+    with pytest.raises(ValueError, match="edges to node 1 add up to -1, which .* weights >= 0"):
         layer(x, g, np.array([-1.0]))
-    with pytest.raises(ValueError, match="a weight for each of the 1 edges, got list"):
+    with pytest.raises(ValueError, match="a number for each edge, got list"):
         layer(x, g, [1.0])
     for name in (*REDUCE, "softmax"):
         with pytest.raises(TypeError, match=f"segment_{name}: values must be numbers, got bool"):
@@ -281,7 +390,7 @@ def test_few_points_are_an_error_where_that_is_asked_for(layer):
     x = points(8, 3).astype(np.float32)
     with pytest.raises(ValueError, match="k <= 5.*k=6"):
         layer(x[:5])
-    with pytest.raises(ValueError, match=r"k <= 1, because the smallest cloud .* k=6"):
+    with pytest.raises(ValueError, match=r"k <= 1, because .* only 1 point, got k=6"):
         layer(x, batch_of(7, 1))
 
 
@@ -393,11 +502,11 @@ def test_graphs_that_make_no_batch():
     [
         (
             {"u": np.ones((1, 3)), "batch": [0, 1]},
-            "u must have a row for each of the 2 graphs",
+            "u must have 2 rows, one for each graph",
         ),
         (
             {"u": np.ones((3, 1)), "batch": [0, 1], "num_graphs": 4},
-            "u must have a row for each of the 4 graphs",
+            "u must have 4 rows, one for each graph",
         ),
         ({"batch": [0, 2], "num_graphs": 2}, "got num_graphs="),
         ({"num_graphs": 2}, "got num_graphs="),

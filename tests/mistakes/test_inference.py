@@ -16,6 +16,8 @@ def test_a_quantized_layer_is_made_of_a_quantized_matrix(cls):
 def test_only_a_module_is_compiled():
     with pytest.raises(TypeError, match=r"model must be an nn.Module, got builtin"):
         inference.compile(print)
+    with pytest.raises(TypeError, match=r"got the class Linear. Make the module first and compile"):
+        inference.compile(nn.Linear)
 
 
 def test_a_cache_of_other_sizes_names_both():

@@ -89,12 +89,12 @@ def test_a_missing_package_is_explained(monkeypatch):
         ),
         (
             lambda: CaptionerCells(3, 6, 8, 9)(PICTURES.images[0]),
-            r"\[B, height, width, channels\], got shape",
+            r"\[B, height, width, channels\] with 3 channels, got shape",
         ),
         (lambda: Regions(3, (4,), 9)(np.zeros((2, 3))), r"Regions: images must be \[B, height"),
         (
             lambda: CaptionerCells(3, 6, 8, 4)(PICTURES.images),
-            "CaptionerCells: the images have 9 regions, expected 4",
+            "CaptionerCells: the images have 9 cells, expected 4",
         ),
         (
             lambda: Regions(3, (4,), 9)(PICTURES.images),
@@ -102,7 +102,10 @@ def test_a_missing_package_is_explained(monkeypatch):
         ),
         (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[0]), "the start token first"),
         (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[:, :1]), "at least one word"),
-        (lambda: captioner()(PICTURES.images, PICTURES.tokens[:2]), "got 5 images and 2 captions"),
+        (
+            lambda: captioner()(PICTURES.images, PICTURES.tokens[:2]),
+            "one caption for each image, got shape",
+        ),
     ],
 )
 def test_wrong_input_of_captioners_is_explained(call, message):
@@ -132,7 +135,7 @@ def test_wrong_arguments_of_sample(logits, options, text):
 @pytest.mark.parametrize(
     ("wrong", "error", "text"),
     [
-        (lambda tokens, state: np.zeros(3), TypeError, "must return \\(logits, state\\)"),
+        (lambda tokens, state: np.zeros(3), TypeError, "must return a tuple \\(logits, state\\)"),
         (lambda tokens, state: (np.zeros((5, 3)), state), ValueError, "logits \\[1, V\\]"),
     ],
 )
@@ -381,7 +384,7 @@ def test_what_a_particle_transformer_refuses():
     model = small_part()
     with pytest.raises(ValueError, match=r"momenta \[B, N, 4\] \(E, px, py, pz\)"):
         model(features, p[..., :3], mask)
-    with pytest.raises(ValueError, match=r"features \[B, N, C\]"):
+    with pytest.raises(ValueError, match=r"features \[B, N, 5\]"):
         model(features[0])
     with pytest.raises(ValueError, match="mask must be bool"):
         model(features, p, mask.astype(int))
@@ -413,9 +416,9 @@ def test_what_translate_cannot_read_is_visible():
     model = Seq2Seq(len(tokenizer), 32, 4, 1, 64, dropout=0.0, rng=0)
     with pytest.raises(ValueError, match=r"does not know 'tomorrow', 'never', .*\[UNK\]"):
         model.translate(["a tomorrow", "never a cat"], tokenizer=tokenizer)
-    with pytest.raises(TypeError, match="Pass tokenizer="):
+    with pytest.raises(TypeError, match="tokenizer is None. Pass the tokenizer"):
         model.translate("a cat", 2, 3)
-    with pytest.raises(TypeError, match="expected start= and stop="):
+    with pytest.raises(TypeError, match="got start=None and stop=None. Pass both"):
         model.translate(source)
     with pytest.raises(ValueError, match=r"ids \[S\] or \[B, S\], or texts, got float64 \(2, 3\)"):
         model.translate(np.ones((2, 3)), 2, 3)
@@ -447,3 +450,134 @@ def test_a_file_of_another_kind_of_model(tmp_path):
 def test_a_share_of_masked_tokens_is_no_percentage(percent):
     with pytest.raises(ValueError, match="0 <= share <= 1, .* Write 0.15 for 15%"):
         models.mask_tokens(IDS, 99, 50, share=percent, rng=0)
+
+
+def test_a_state_dict_of_another_model():
+    for model, arguments in ((models.BERT, (2,)), (Llama, (2, 1))):
+        name = f"{model.__name__}.from_huggingface: state must"
+        with pytest.raises(TypeError, match=f"{name} be a state dict, got GPT. Pass model.state"):
+            model.from_huggingface(gpt(), *arguments)
+        with pytest.raises(
+            ValueError, match=rf"{name} contain .*, got the entries \(none\)\. Pass"
+        ):
+            model.from_huggingface({}, *arguments)
+        with pytest.raises(
+            ValueError, match=f"{name} contain .*, got the entries embedding.w.*, …"
+        ):
+            model.from_huggingface(gpt().state_dict(), *arguments)
+
+
+def test_arguments_of_masked_words():
+    ids = np.arange(10).reshape(2, 5)
+    with pytest.raises(TypeError, match=r"mask_tokens: ids must be integers .* float64 \(2, 5\)"):
+        models.mask_tokens(ids * 1.0, 3, 20)
+    with pytest.raises(ValueError, match="mask_tokens: expected 1 <= vocab_size, got vocab_size=0"):
+        models.mask_tokens(ids, 3, 0)
+    assert (models.mask_tokens(ids, 3, 20, special=7, share=1.0, rng=0)[1][1] == -100).sum() == 1
+    bert = models.BERT(20, 8, 2, 1, rng=0)
+    with pytest.raises(
+        ValueError, match=r"types must have the shape of ids \(2, 5\), got \(2, 4\)"
+    ):
+        bert(ids, np.zeros((2, 4), int))
+
+
+def test_lists_where_arrays_are_needed():
+    times, magnitudes = curves(2, 5)
+    with pytest.raises(TypeError, match="Astromer: magnitudes must be an array .* got list"):
+        astromer()(times, magnitudes.tolist())
+    points, features = np.zeros((2, 5, 2)), np.zeros((2, 5, 4))
+    net = models.ParticleNet(4, k=2, widths=((8,),), hidden=8, rng=0)
+    with pytest.raises(TypeError, match="ParticleNet: points must be an array or Tensor, got list"):
+        net(points.tolist(), features)
+    net = models.ParticleTransformer(4, 2, (8, 8), (8,), 2, 1, 1, rng=0)
+    with pytest.raises(TypeError, match="ParticleTransformer: features must be an array or Tensor"):
+        net(features.tolist())
+    net = models.MoleculeAttentionTransformer(4, 1, 8, 2, 1, rng=0)
+    with pytest.raises(TypeError, match="Transformer: atoms must be an array or Tensor, got list"):
+        net(features.tolist(), np.zeros((2, 5, 5)), np.zeros((2, 5, 5), bool))
+    with pytest.raises(ValueError, match=r"atoms \[B, N, 4\], .* got \(2, 5, 2\)"):
+        net(points, np.zeros((2, 5, 5)), np.zeros((2, 5, 5), bool))
+    with pytest.raises(ValueError, match="lambdas must be three weights >= 0"):
+        models.MoleculeAttentionTransformer(4, lambdas=(np.inf, 1, 1))
+
+
+def test_a_particle_that_is_not_finite_is_named():
+    points, features = np.zeros((2, 5, 2), np.float32), np.zeros((2, 5, 4), np.float32)
+    net = models.ParticleNet(4, k=2, widths=((8,),), hidden=8, rng=0)
+    features[1, 3, 0] = np.nan
+    with pytest.raises(
+        ValueError, match="features are .* in 1 of 10 .* first in particle 3 of jet 1"
+    ):
+        net(points, features)
+    with pytest.raises(ValueError, match=r"features \[B, P, 4\], got"):
+        net(points, features[..., :3])
+    mask = np.ones((2, 5), bool)
+    mask[1, 3] = False
+    assert np.isfinite(net(points, features, mask).data).all()
+
+
+def test_numbers_of_features_that_are_not_tuples():
+    for make in (lambda w: models.DGCNN(3, 2, widths=w), lambda w: models.DGCNN(3, 2, hidden=w)):
+        with pytest.raises(TypeError, match=r"DGCNN: .* must be a tuple .* got 8. Write \(8,\)"):
+            make(8)
+    for widths in (8, (8, 8)):
+        with pytest.raises(TypeError, match="ParticleNet: widths must be a tuple for each block"):
+            models.ParticleNet(4, widths=widths)
+    with pytest.raises(TypeError, match="Regions: widths must be a tuple .* got 8. Write for"):
+        Regions(3, 8, 4)
+    net = models.GravNetModel(3, 2, 1, 8, 8, 2, 3, 3, 8, rng=0)
+    with pytest.raises(ValueError, match="GravNetModel: batch must be 4 whole numbers"):
+        net(np.zeros((4, 3), np.float32), [0, 0])
+
+
+def test_images_that_do_not_fit():
+    images = np.zeros((2, 6, 6, 3), np.float32)
+    for layer in (Regions(3, (4, 8), 4, rng=0), CaptionerCells(3, 3, 8, 4, rng=0)):
+        with pytest.raises(ValueError, match=r"with 3 channels, got shape \(2, 6, 6, 1\)"):
+            layer(images[..., :1])
+        with pytest.raises(ValueError, match="values from 0 to 1, got uint8 up to 255. Divide"):
+            layer(np.full((2, 6, 6, 3), 255, np.uint8))
+    regions = Regions(3, (4, 8), 4, rng=0)
+    model, tokens = Captioner(regions, 9, 4, 6, rng=0), np.array([[1, 3, 2], [1, 2, 0]])
+    with pytest.raises(ValueError, match=r"tokens must be \[2, T\], .* got shape \(2,\)"):
+        model(images, tokens[:, 0])
+    with pytest.raises(ValueError, match="at least one word after the start .* all are pad=0"):
+        model.loss(images, tokens * 0)
+    with pytest.raises(ValueError, match="loss: expected 0 <= penalty < inf, got penalty=-1"):
+        model.loss(images, tokens, penalty=-1)
+    with pytest.raises(ValueError, match="the images have 4 regions, expected count=5"):
+        FixedCaptioner(regions, 5, 9, rng=0)(images, tokens)
+
+
+def test_arguments_of_decoding_that_do_not_fit():
+    with pytest.raises(ValueError, match="decode: expected 0 <= max_len, got max_len=-1"):
+        greedy(step, None, 0, max_len=-1)
+    with pytest.raises(TypeError, match="decode: max_len must be a whole number, got 2.5"):
+        decode(step, None, 0, max_len=2.5)
+    for stop in ("a", 1.5, [[1]]):
+        with pytest.raises(ValueError, match="decoding: stop must be a token or a list of tokens"):
+            gpt().generate([1], 3, stop=stop)
+    assert sample([[1.0, 2.0], [4.0, 3.0]], temperature=0).tolist() == [1, 0]
+    with pytest.raises(TypeError, match="cache must be a list with one cache for each"):
+        gpt()(IDS, True)
+
+
+def test_sentences_of_one_translation_belong_together():
+    model, ids = Seq2Seq(12, 8, 2, 1, rng=0), np.array([[1, 3, 2], [1, 4, 2]])
+    with pytest.raises(ValueError, match=r"same number of rows, got shapes \(1, 3\) and \(2, 3\)"):
+        model(ids[:1], ids)
+    with pytest.raises(
+        ValueError, match=r"src must be token ids \[B, S\], got shape \(3,\). Write"
+    ):
+        model.search(ids[0], 1, 2)
+    with pytest.raises(ValueError, match=r"tgt must be token ids \[B, T\], got shape \(3,\)"):
+        model.loss(ids, ids[0])
+    with pytest.raises(ValueError, match="tgt must contain a start token and at least one token"):
+        model.loss(ids, ids[:, :1])
+    with pytest.raises(TypeError, match="tokenizer must be a data.tokenizers.WordPiece, got int"):
+        model.translate("a cat", tokenizer=3)
+
+
+def test_an_odd_encoding_of_times():
+    with pytest.raises(ValueError, match="time_encoding: d must be even .* got d=7"):
+        models.astromer.time_encoding(np.zeros(3), 7, 1, 10)

@@ -364,3 +364,94 @@ def test_wrong_input_of_recurrent_layers(what):
     call, message = BAD_RECURRENT[what]
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         call()
+
+
+def x(*shape):
+    return np.ones(shape, np.float32)
+
+
+ENCODER = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, rng=0), 2)
+DECODER = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, rng=0), 2)
+BLOCKS = nn.LlamaBlocks([nn.LlamaBlock(8, 4, 2, 16, rng=0)])
+GROUPED = nn.GroupedQueryAttention(8, 4, 2, rng=0)
+MORE_BAD_LAYERS = [
+    (lambda: nn.Linear((3,), 2), "in_features must be a whole number .* got .3,., a tuple"),
+    (lambda: nn.Conv2d((2, 2), 3, 3), "in_channels must be a whole number"),
+    (lambda: nn.BatchNorm1d((3,)), "num_features must be a whole number"),
+    (lambda: nn.Conv1d(2, 3, 3, padding="full"), '"same" or "valid", got .full'),
+    (lambda: nn.SelfAttention(8)(x(2, 3, 7)), r"SelfAttention: x must be \[B, N, 8\] or \[N, 8\]"),
+    (lambda: nn.CrossAttention(8)(x(2, 3, 8), x(2, 3, 7)), r"and context .2, 3, 7.$"),
+    (lambda: nn.CrossAttention(8)(x(2, 3, 8), x(3, 3, 8)), "CrossAttention: x must be"),
+    (lambda: nn.MAB(4)(x(2, 3, 4), x(3, 5, 4)), "MAB: x and y must be .* with the same B"),
+    (lambda: nn.SAB(4)(x(2, 3, 5)), "SAB: x must be"),
+    (lambda: nn.ISAB(4)(x(3, 4)), r"ISAB: x must be \[B, N, 4\], got shape .3, 4."),
+    (lambda: nn.ClassAttention(4)(x(2, 4), x(2, 5, 4)), r"c must be \[B, 1, 4\]"),
+    (lambda: nn.ClassAttention(4)(x(2, 2, 4), x(2, 5, 4)), r"c must be \[B, 1, 4\]"),
+    (lambda: GROUPED(x(2, 3, 8), np.ones((2, 3), bool)), r"\[B, T, S\] = .2, 3, 3., got .* padd"),
+    (lambda: nn.GroupedQueryAttention(8, 4, rotary=nn.RotaryEmbedding(4)), "= 2 features, got d=4"),
+    (lambda: nn.LearnedPositionalEmbedding(5, 4)(x(2, 3, 1)), r"x must be \[B, T, 4\]"),
+    (lambda: nn.LearnedPositionalEmbedding(5, 4, std=-1), "expected 0 <= std"),
+    (lambda: nn.ConcatPositionalEncoding(4)(x(4)), r"x must be \[B, T, d\]"),
+    (lambda: nn.RotaryEmbedding(4)(x(2, 3, 4), np.zeros((3, 3), int)), "positions of x .2, 3, 4."),
+    (lambda: nn.KeyValueCache().append(x(1, 2, 3, 4), x(1, 2, 1, 4)), "the same B, H and T"),
+    (lambda: nn.KeyValueCache().truncate(0.5), "one whole number, or 1 of them"),
+    (lambda: nn.KeyValueCache().truncate([0, 0]), "got int64 of shape .2,."),
+    (lambda: nn.init.xavier_uniform_(ta.tensor([[1.0]]), gain=-1), "0 <= gain < inf, got gain=-1"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), MORE_BAD_LAYERS)
+def test_arguments_of_a_layer_are_named_in_its_own_words(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+WRONG_KINDS = [
+    (lambda: nn.MultiheadAttention(8, 2)(*[x(2, 3, 8)] * 3, cache=[]), "the cache of this layer"),
+    (lambda: ENCODER(x(2, 3, 8), cache=nn.KeyValueCache()), "one cache for each of the 2 layers"),
+    (lambda: ENCODER(x(2, 3, 8), cache=DECODER.empty_cache()), "one cache for each of the 2"),
+    (lambda: DECODER(x(2, 3, 8), x(2, 3, 8), cache=[]), "a pair of caches .* with 0 entries"),
+    (lambda: DECODER.layers[0](x(2, 3, 8), x(2, 3, 8), cache=3), "must be a pair"),
+    (lambda: BLOCKS(x(2, 3, 8), nn.KeyValueCache()), "each of the 1 blocks, got KeyValueCache"),
+    (lambda: nn.TransformerEncoder(DECODER.layers[0], 2), "Pass an nn.TransformerEncoderLayer"),
+    (lambda: nn.TransformerEncoder(ENCODER.layers[0], 2, nn.LayerNorm), "norm must be a module"),
+    (lambda: nn.DeepSets(3, nn.Tanh()), "phi must be a module or a function, got 3"),
+    (lambda: nn.DeepSets(nn.Tanh(), nn.Tanh), "rho must be .* got the class Tanh"),
+    (lambda: nn.PositionalEncoding(4)(np.ones((2, 3, 4), int)), "x must be floating point"),
+    (lambda: nn.RotaryEmbedding(4)(np.ones((3, 4), int)), "x must be floating point"),
+    (lambda: nn.RMSNorm(3)(np.ones((2, 3), int)), "or pass eps="),
+    (lambda: nn.detach(np.ones(3)), "state must be a Tensor, None, .* got ndarray"),
+    (lambda: nn.init.normal_(np.ones(3)), "tensor must be a Tensor such as layer.weight"),
+    (lambda: nn.init.zeros_(nn.Tanh()), "^zeros_: tensor must be a Tensor"),
+    (lambda: nn.init.uniform_(ta.tensor([1, 2])), "must be floating point, got int64"),
+    (lambda: nn.init.constant_(ta.tensor([1.0]), "a"), "val must be a number, got 'a'"),
+    (lambda: nn.init.kaiming_normal_(ta.tensor([[1.0]]), a="x"), "^kaiming_normal_: a must be"),
+    (lambda: nn.Sequential({"a": nn.Tanh()}), r"got a dict. Write Sequential\(\*d.values\(\)\)"),
+    (lambda: nn.Sequential(nn.Tanh()) + nn.Tanh(), r"\+ needs a list of modules, got one Tanh"),
+    (lambda: nn.Sequential().extend(nn.Tanh()), "extend needs a list of modules"),
+    (lambda: nn.ModuleDict(3), "modules must be a dictionary .* got int"),
+    (lambda: nn.ModuleDict(nn.Tanh()), "modules must be a dictionary"),
+    (lambda: nn.Linear(2, 2).astype(int), "dtype must be floating point, .* got int64"),
+    (lambda: nn.ReLU(True), r"expected no arguments, got True. Write ReLU\(\)"),
+    (lambda: nn.BCELoss("mean"), "weight must be numbers, got 'mean'. Other arguments need"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG_KINDS)
+def test_a_wrong_kind_of_argument_is_explained(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_a_missing_module_of_a_dictionary_is_named():
+    with pytest.raises(KeyError, match="there is no module 'b', only a"):
+        nn.ModuleDict({"a": nn.Tanh()})["b"]
+
+
+def test_a_class_in_place_of_an_activation_is_explained():
+    with pytest.raises(ValueError, match=r"activation is the class Tanh. Write Tanh\(\)"):
+        nn.TransformerEncoderLayer(8, 2, activation=nn.Tanh)
+
+
+def test_a_summary_with_keyword_arguments_has_shapes():
+    assert "(3, 2)" in repr(nn.Linear(4, 2).summary(x=x(3, 4)))

@@ -34,6 +34,61 @@ def test_arguments_that_are_refused(name):
         f(Tensor(X, requires_grad=True))
 
 
+M, V = Tensor(X), Tensor(X[0])  # [3, 4] and [4]
+WRONG = {
+    "take axis": (lambda: np.take(M, [0], axis=2), "axis 2 is out of bounds"),
+    "take_along_axis": (lambda: np.take_along_axis(M, MASK.astype(int), 5), "axis 5 is out of bou"),
+    "rollaxis": (lambda: np.rollaxis(M, 7), "axis 7 is out of bounds"),
+    "split axis": (lambda: np.split(M, 3, axis=4), "axis 4 is out of bounds"),
+    "split float": (lambda: np.split(V, 2.0), "indices_or_sections must be .* got 2.0"),
+    "fft axis": (lambda: np.fft.fft(V, axis=1), "axis 1 is out of bounds"),
+    "fft of a number": (lambda: np.fft.fft(V[0]), "axis -1 is out of bounds"),
+    "delete axis": (lambda: np.delete(M, 0, axis=2), "axis 2 is out of bounds"),
+    "diff": (lambda: np.diff(V, -1), "diff: expected n >= 0.* got n=-1"),
+    "clip": (lambda: np.clip(V, 0, 1, min=0), "np.clip of Tensors: .* Give each limit only once"),
+    "meshgrid": (lambda: np.meshgrid(V, V, indexing="yx"), "got indexing='yx'"),
+    "window": (
+        lambda: np.lib.stride_tricks.sliding_window_view(V, 5),
+        r"windows of shape \(5,\) do not fit .* \(4,\)",
+    ),
+    "trapezoid": (lambda: np.trapezoid(M, np.ones(3)), "x must have 4 numbers, got 3"),
+    "cov": (lambda: np.cov(M[None]), r"np.cov of Tensors: .*got shape \(1, 3, 4\)"),
+    "bincount": (lambda: np.bincount([0.0, 1, 1, 2], V), "whole numbers >= 0, got .*float64"),
+    "convolve": (lambda: np.convolve(M, V), r"convolve: a and v must be vectors.*\(3, 4\)"),
+    "correlate": (lambda: np.correlate(V, []), r"at least one number.*\(0,\)"),
+    "matrix_power": (lambda: np.linalg.matrix_power(M, 2), r"square matrices.*got \(3, 4\)"),
+    "tensordot": (lambda: np.tensordot(M, M, 1), r"axes \[1\] of a \(3, 4\) have lengths \[4\]"),
+    "tensordot of length 1": (lambda: np.tensordot(M[:, :1], M, 1), r"lengths \[1\], but .*\[3\]"),
+    "tensordot pairs": (
+        lambda: np.tensordot(M, M, ([0], [0, 1])),
+        r"lengths \[3\], but .*\[3, 4\]",
+    ),
+    "tensordot axes": (lambda: np.tensordot(M, M, 3), "expected 0 <= axes <= 2.*got axes=3"),
+    "inner": (lambda: np.inner(M, X[:, :3]), r"lengths \[4\], but .*\[3\]"),
+    "svd": (lambda: np.linalg.svd(V), r"must be matrices .*got shape \(4,\)"),
+    "transpose": (lambda: M.transpose(0), r"expected all 2 axes of shape \(3, 4\).*got \(0,\)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_calls_do_not_give_a_result(name):
+    call, message = WRONG[name]
+    with pytest.raises((ValueError, np.linalg.LinAlgError), match=message):
+        call()
+
+
+def test_arguments_that_must_be_whole_numbers():
+    for call, message in (
+        (lambda: np.repeat(V, 1.5), "repeat: repeats must be a whole number.*got 1.5"),
+        (lambda: np.pad(V, 0.5), "pad_width must be whole numbers, got 0.5"),
+        (lambda: np.linalg.matrix_power(M[:, :3], 0.5), "n must be a whole number, got n=0.5"),
+        (lambda: np.fft.rfft(Tensor([1j, 2])), "must be real numbers, got complex ones"),
+        (lambda: V.astype(str), "astype: dtype must be a type of numbers.*got str"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()
+
+
 def test_other_errors_stay_as_they_are():
     x = Tensor(X)
     with pytest.raises(ValueError, match="Pass initial="):
@@ -93,7 +148,7 @@ SMALL = np.random.default_rng(0).uniform(0.1, 0.9, (2, 3))
 def test_einsum_says_what_is_wrong():
     t = Tensor(SMALL)
     for subscripts, operands, message in (
-        ("ij,jk->ik", (t,), "names 2 operands, but got 1"),
+        ("ij,jk->ik", (t,), "expected 2 operands for 'ij,jk->ik', got 1"),
         ("ijk->i", (t,), "does not fit an operand with 2 axes"),
         ("i->i", (t,), "does not fit an operand with 2 axes"),
         ("ij->k", (t,), "no operand of 'ij->k' has the output letter 'k'"),
@@ -135,7 +190,7 @@ def test_what_has_no_rule_for_a_spectrum_is_refused():
 
 def test_quantized_matrices_that_are_refused():
     good, x = blocks(Q4_1, 3, 2), np.ones((2, 64), np.float32)
-    with pytest.raises(TypeError, match=r"kind must be Q4_1 or Q8_0, got 'Q4_1'"):
+    with pytest.raises(TypeError, match=r"kind must be the class Q4_1 or Q8_0, got 'Q4_1'"):
         QuantizedMatrix("Q4_1", good.raw)
     with pytest.raises(TypeError, match=r"raw must be an array of bytes \(uint8\), got float32"):
         QuantizedMatrix(Q4_1, good.raw.astype(np.float32))

@@ -11,7 +11,7 @@ BAD = [
     (lambda p: optim.SGD([]), "no parameters"),
     (lambda p: optim.Adam([p, p]), "more than once"),
     (lambda p: optim.SGD([p], lr=-1), "expected 0 <= lr < inf, got lr=-1"),
-    (lambda p: optim.Adam([p], betas=(0.9, 1.0)), r"expected 0 <= betas < 1"),
+    (lambda p: optim.Adam([p], betas=(0.9, 1.0)), r"expected 0 <= betas\[1\] < 1"),
     (lambda p: optim.RMSprop([p], alpha=-0.1), "expected 0 <= alpha <= 1, got alpha=-0.1"),
     (lambda p: optim.SGD([p], nesterov=True), "nesterov=True needs momentum"),
 ]
@@ -79,7 +79,9 @@ def test_a_class_without_a_rule_says_what_is_missing():
     p.grad = np.ones(p.shape, p.dtype)
     with pytest.raises(NotImplementedError, match=r"Optimizer has no update\(self, theta, g, "):
         optim.Optimizer([p], lr=1.0).step()
-    with pytest.raises(NotImplementedError, match=r"Schedule has no factor\(self, step\)"):
+    with pytest.raises(
+        NotImplementedError, match=r"Schedule has neither factor\(self, step\) nor rate"
+    ):
         optim.Schedule(optim.SGD([p]))
 
 
@@ -101,3 +103,38 @@ def test_an_eps_that_float16_rounds_to_zero(make):
     p = nn.Parameter(np.ones(3, np.float16))
     with pytest.raises(TypeError, match="float16, in which eps=1e-08 is 0.*astype"):
         make([p])
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            lambda p: optim.SGD([{"params": [p], "learning_rate": 0.1}]),
+            TypeError,
+            "group 0 has the option 'learning_rate', which does not exist. The options are lr, mom",
+        ),
+        (lambda p: optim.SGD([{"params": [p], "nesterov": True}]), ValueError, "needs momentum"),
+        (lambda p: optim.Adam([{"params": [p], "betas": 0.9}]), TypeError, "must be two numbers"),
+        (lambda p: optim.SGD({"params": [p]}), TypeError, "got a dictionary d. Write"),
+        (lambda p: optim.clip_grad_norm([3], 1), TypeError, "expected Tensors .* got int"),
+        (lambda p: optim.clip_grad_norm(3, 1), TypeError, r"got 3. Pass model.parameters\(\)"),
+        (
+            lambda p: optim.LambdaLR(optim.SGD([p]), lambda step: None),
+            TypeError,
+            r"lr_lambda\(0\) must be a number, got NoneType. Did you forget its `return`",
+        ),
+        (
+            lambda p: optim.LambdaLR(optim.SGD([p]), lambda step: -1),
+            ValueError,
+            "expected 0 <= lr < inf at step 0, got lr=-0.001",
+        ),
+        (
+            lambda p: optim.CosineLR(optim.SGD([p]), 5).factor(0),
+            NotImplementedError,
+            r"CosineLR has no factor\(step\). Call rate\(lr, step\)",
+        ),
+    ],
+)
+def test_options_that_would_have_no_effect_are_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make(parameter())

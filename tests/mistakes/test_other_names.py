@@ -199,7 +199,7 @@ def test_functions_explain_unknown_arguments():
 
 
 def test_an_optimizer_with_swapped_arguments():
-    with pytest.raises(TypeError, match=r"expected a list of Tensors, got 0.1. Write for example"):
+    with pytest.raises(TypeError, match=r"got 0.1. Pass model.parameters\(\) first"):
         optim.SGD(0.1, list(nn.Linear(2, 2).parameters()))
 
 

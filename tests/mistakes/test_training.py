@@ -111,3 +111,45 @@ def test_accuracy_needs_a_class_for_each_example():
     scores = np.array([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match=r"need classes of shape \(3,\), got \(2,\)"):
         training.accuracy(lambda x: x, scores, [1, 0])
+
+
+@pytest.mark.filterwarnings("ignore::tinyattn.check.SlipWarning")
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: fit_line(train=list(examples())), TypeError, "got a list of ndarray. Write"),
+        (lambda: fit_line(train={"x": 1}), TypeError, "batches, got dict"),
+        (lambda: called(model=3), TypeError, r"^fit: model must have parameters\(\)"),
+        (
+            lambda: fit_line(valid=examples(), metric=lambda model, x, y: None),
+            TypeError,
+            "^fit: the loss or metric .* got None. Did you forget its `return`?",
+        ),
+        (
+            lambda: training.evaluate(Line(), lambda model, x, y: y, examples()),
+            TypeError,
+            "^evaluate: .* must be a single number, got ndarray of shape .*Take its mean",
+        ),
+        (lambda: training.evaluate(Line(), 3, examples()), TypeError, "f must be a function"),
+        (lambda: training.fit_steps(Line, squares, 2), TypeError, "model is the class Line"),
+        (lambda: training.fit_steps(Line(), 3, 2), TypeError, "function of the model alone"),
+        (
+            lambda: training.fit_steps(Line(), nn.MSELoss(), 2),
+            TypeError,
+            "function of the model alone, got MSELoss",
+        ),
+        (
+            lambda: training.accuracy(lambda x: x, np.ones((2, 3)), ["a", "b"]),
+            TypeError,
+            "y must be whole numbers, got <U1",
+        ),
+        (
+            lambda: training.accuracy(lambda x: x, np.ones((2, 3)), [0, 3]),
+            ValueError,
+            "expected classes y from 0 to 2, .* got 3",
+        ),
+    ],
+)
+def test_data_models_and_metrics_of_a_wrong_form(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

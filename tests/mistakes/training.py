@@ -28,7 +28,11 @@ MISTAKES = [
     ("optim.CosineLR(p, 10)", TypeError, "optimizer"),
     ("optim.CosineLR(optim.SGD(p), 0)", ValueError, "expected 1 <= T_max < inf, got T_max=0"),
     ("optim.CosineLR(optim.SGD(p), 5, eta_min=-1)", ValueError, "0 <= eta_min", "eta_min=-1"),
-    ("optim.WarmupCosineLR(optim.SGD(p), 10, 10)", ValueError, "1 <= warmup < 10"),
+    (
+        "optim.WarmupCosineLR(optim.SGD(p), 10, 10)",
+        ValueError,
+        "warmup < T_max, got warmup=10, T_max=10",
+    ),
     ("optim.NoamLR(optim.SGD(p), -4)", ValueError, "1 <= d_model", "d_model=-4"),
     ("optim.SGD(p).lr = -1", ValueError, "0 <= lr"),
     ("optim.RMSprop(p, alpha=1.5)", ValueError, "0 <= alpha <= 1"),
@@ -108,7 +112,7 @@ MISTAKES = [
     (
         "graph.Graph([0], [1], 2, x=np.ones((3, 1)))",
         ValueError,
-        "a row for each of the 2 nodes",
+        "x must have 2 rows, one for each node",
     ),
     ("graph.GCNConv(3, 4)(x, g)", ValueError, r"\[3, 3\]", r"\[2, 3\]"),
     ("graph.GCNConv(3, 4)(x, np.array([[0, 1], [1, 0]]))", TypeError, "Graph", "edge_index"),

@@ -9,7 +9,7 @@
     check.trains(model, (x, y))          do all parameters move, and can one batch be memorized?
     check.same({"a": f, "b": g}, x)      do two implementations agree, in values and gradients?
     with check.watch(model, optimizer):  does the training loop have a mistake that runs silently?
-    with ta.detect_anomaly():            which operation made the first nan or infinity?
+    with ta.detect_anomaly():            which operation made the first NaN or infinity?
 
 Each check returns a report that prints the comparison and its largest difference. The report is
 true if the check passed, and `.expect()` raises AssertionError with the same text if it failed.

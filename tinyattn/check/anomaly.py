@@ -1,4 +1,4 @@
-"""Find the origin of the first nan or infinity: the operation, the line, and its inputs."""
+"""Find the origin of the first NaN or infinity: the operation, the line, and its inputs."""
 
 import linecache
 import os
@@ -14,7 +14,7 @@ from tinyattn.engine.invalid import where_none_arrives
 
 @contextmanager
 def detect_anomaly():
-    """Raise an error at the first nan or infinity in a block, and explain its origin.
+    """Raise an error at the first NaN or infinity in a block, and explain its origin.
 
         with ta.detect_anomaly():
             loss = np.mean(np.log(model(x)))     # FloatingPointError: log gave nan ...
@@ -23,11 +23,11 @@ def detect_anomaly():
     The result of every operation inside the block is checked, and so are the gradients that pass
     through those operations, even if `backward` is called later. An infinity that the code inserts
     on purpose, as in np.where(mask, scores, -np.inf), is not an anomaly, but an operation that
-    turns it into nan is. Only the current thread is checked, and code outside the block does not
+    turns it into NaN is. Only the current thread is checked, and code outside the block does not
     become slower.
 
     Raises:
-        FloatingPointError: a nan or an infinity arose. The error names the operation, the line that
+        FloatingPointError: a NaN or an infinity arose. The error names the operation, the line that
             called it, the layers around it, its inputs, and the values at the first affected
             element
     """
@@ -46,7 +46,7 @@ def _look(t, op, values, inputs):
     kind = _kind(t.data)
     if kind > max(came, default=FINITE):
         origin.complain(f"{op.name} gave {kind_name(kind)}", t.data)
-    if kind == NAN:  # an input was already nan, so the nan was made outside the block
+    if kind == NAN:  # an input was already NaN, so the NaN was made outside the block
         origin.complain(f"{op.name} was given nan", t.data)
     if t._operation is not None:
         t._operation = _with_a_look(op, origin)

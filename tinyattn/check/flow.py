@@ -1,4 +1,4 @@
-"""Checks of a loss's graph for `watch`: cuts, unused losses, changed arrays and nan in data."""
+"""Checks of a loss's graph for `watch`: cuts, unused losses, changed arrays and NaN in data."""
 
 import zlib
 
@@ -117,7 +117,7 @@ class FlowChecks:
 
 
 def nan_in_data(root):
-    """Return the name of the operation below root that received nan as data, or None."""
+    """Return the name of the operation below root that received NaN as data, or None."""
     for t in below(root):
         for v, x in zip(t._values or (), t._inputs or (), strict=False):
             learned = isinstance(x, Tensor) and x.requires_grad

@@ -131,7 +131,7 @@ class Precision:
             size       the largest absolute value of the results
         """
         relative = self.rtol * np.maximum(np.abs(analytic), np.abs(numeric))
-        return ~(np.abs(analytic - numeric) <= self.absolute(size) + relative)  # nan differs too
+        return ~(np.abs(analytic - numeric) <= self.absolute(size) + relative)  # NaN differs too
 
 
 @dataclass(frozen=True)

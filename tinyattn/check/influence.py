@@ -8,10 +8,11 @@ from copy import deepcopy
 
 import numpy as np
 
-from tinyattn.check.report import Report, name_of
+from tinyattn.check.report import Report, name_of, one_result
 from tinyattn.check.symmetry import ROUNDINGS
 from tinyattn.engine.autograd import Tensor, backward_pass, no_grad
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 
 
 def causal(f, x, axis=None, rng=0):
@@ -31,10 +32,16 @@ def causal(f, x, axis=None, rng=0):
 
     Raises:
         TypeError: f returns several results, or None
-        ValueError: f is not deterministic, there are fewer than 2 positions or different tokens,
-            or the result has another number of positions
+        ValueError: f is not deterministic, x does not have the axis, there are fewer than 2
+            positions or different tokens, or the result has another number of positions
     """
     x = _array(x)
+    least = 1 if x.dtype.kind in "iu" else 2
+    if x.ndim < least or not (axis is None or -x.ndim <= axis < x.ndim):
+        raise ValueError(
+            "causal: x must be numbers [B, T, D] or integer tokens [B, T], or have the given axis, "
+            f"got shape {x.shape} and axis={axis}"
+        )
     axis = (x.ndim - 1 if x.dtype.kind in "iu" else x.ndim - 2) if axis is None else axis % x.ndim
     places = np.arange(x.shape[axis])
     found = _influence("causal", f, x, axis, places, axis, places, rng)
@@ -72,11 +79,16 @@ def isolated(f, x, batch=None, rng=0):
 
     Raises:
         TypeError: f returns several results, or None
-        ValueError: f is not deterministic, there are fewer than 2 members or different tokens, or
-            the result has another number of members
+        ValueError: f is not deterministic, batch is not [N], there are fewer than 2 members or
+            different tokens, or the result has another number of members
     """
     x = _array(x)
     batch = np.arange(len(x)) if batch is None else np.asarray(batch)
+    if batch.shape != x.shape[:1]:
+        raise ValueError(
+            f"isolated: batch must be [N], with the member of each of the N = {len(x)} rows of x, "
+            f"got shape {batch.shape}"
+        )
     found = _influence("isolated", f, x, 0, batch, 0, None, rng)
     B = len(found.seen)
     leaks = found.seen & ~np.eye(B, dtype=bool)
@@ -125,8 +137,10 @@ def padding(f, x, rng=0, times=3):
 
     Raises:
         TypeError: f returns several results, or None
-        ValueError: x is not [B, T, ...] with T >= 2, or has fewer than 2 different tokens
+        ValueError: x is not [B, T, ...] with T >= 2, or has fewer than 2 different tokens, or
+            times < 1
     """
+    check_range("padding", 1, whole=True, times=times)
     x, rng, g = _array(x), generator(rng), _precise(f)
     if x.ndim < 2 or x.shape[1] < 2:
         raise ValueError(f"padding: x must be [B, T, ...] with T >= 2, got {x.shape}")
@@ -232,6 +246,10 @@ def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
         )
     names = np.unique(groups)
     if len(names) < 2:
+        if len(groups) > 1:
+            raise ValueError(
+                f"{name}: batch must contain at least 2 members, got only {names.tolist()}"
+            )
         raise ValueError(
             f"{name}: axis {axis} of x must have at least 2 entries, but x has shape {x.shape}"
         )
@@ -299,14 +317,7 @@ def _with_gradient(f, x, weights=None):
 
 def _value(f, x):
     with no_grad():
-        y = f(Tensor(x.astype(np.float64)) if x.dtype.kind == "f" else x)
-    if isinstance(y, tuple | list):
-        raise TypeError(
-            "check: f returns several results. Check one of them, for example lambda x: f(x)[0]"
-        )
-    if y is None:
-        raise TypeError("check: f returned None. Did you forget its `return`?")
-    return _array(y)
+        return _array(one_result(f(Tensor(x.astype(np.float64)) if x.dtype.kind == "f" else x)))
 
 
 def _array(x):

@@ -68,3 +68,14 @@ def name_of(f):
     """Return the name of a function for texts."""
     name = getattr(f, "__name__", None) or type(f).__name__
     return "the function" if name == "<lambda>" else name
+
+
+def one_result(y):
+    """Return the result y of a checked function, or raise TypeError for None or several results."""
+    if isinstance(y, tuple | list):
+        raise TypeError(
+            "check: f returns several results. Check one of them, for example lambda x: f(x)[0]"
+        )
+    if y is None:
+        raise TypeError("check: f returned None. Did you forget its `return`?")
+    return y

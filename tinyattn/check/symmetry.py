@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from tinyattn.check.report import Report, at, name_of, number
+from tinyattn.check.report import Report, at, name_of, number, one_result
 from tinyattn.engine.autograd import Tensor, backward_pass, no_grad
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 
 # Another order of summation rounds differently. A sum of n terms is off by at most n roundings
 # of its largest partial sum, so a thousand roundings of the largest value leave room for rows
@@ -28,8 +29,9 @@ def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
         a `Report`
 
     Raises:
-        ValueError: the axis of x has fewer than 2 entries, or the axis of the result has another
-            length
+        TypeError: f returns several results, or None
+        ValueError: x does not have this axis with at least 2 entries, times < 1, or the axis of the
+            result has another length
     """
     out_axis = axis if out_axis is None else out_axis
     return _permuted(
@@ -48,7 +50,8 @@ def invariant(f, x, axis=-2, rng=0, times=5):
     """Check that f(permuted x) equals f(x).
 
     Args:
-        f       module or function of x
+        f       module or function of x. If there are several results, check one of them: lambda x:
+                f(x)[0]
         x       array, on which f is called
         axis    axis of x that is permuted, where -2 means the rows
         rng     seed or numpy.random.Generator for the permutations
@@ -58,17 +61,19 @@ def invariant(f, x, axis=-2, rng=0, times=5):
         a `Report`
 
     Raises:
-        ValueError: the axis has fewer than 2 entries
+        TypeError: f returns several results, or None
+        ValueError: x does not have this axis with at least 2 entries, or times < 1
     """
     return _permuted(f, x, axis, rng, times, f"invariant: {name_of(f)}", lambda y, p: y, None)
 
 
 def _permuted(f, x, axis, rng, times, title, expected, out_axis):
-    x, rng = _array(x), generator(rng)
-    n = x.shape[axis]
+    name, x, rng = title.partition(":")[0], _array(x), generator(rng)
+    check_range(name, 1, whole=True, times=times)
+    n = x.shape[axis] if -x.ndim <= axis < x.ndim else 0
     if n < 2:
         raise ValueError(
-            f"check: axis {axis} of x has nothing to permute, since x has shape {x.shape}. Choose "
+            f"{name}: axis {axis} of x has nothing to permute, since x has shape {x.shape}. Choose "
             "an axis with at least 2 entries"
         )
     y, worst = _value(f, x), (-1.0,)
@@ -117,7 +122,16 @@ def same(impls, inputs, gradients=True):
 
     Returns:
         a `Report`
+
+    Raises:
+        ValueError: there are fewer than two implementations
     """
+    if not isinstance(impls, dict | list | tuple) or len(impls) < 2:
+        got = len(impls) if isinstance(impls, dict | list | tuple) else type(impls).__name__
+        raise ValueError(
+            f"same: impls must be a list or dictionary of at least two functions, got {got}. Write "
+            "same([f, g], x)"
+        )
     impls = impls if isinstance(impls, dict) else _named(impls)
     inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     (first, *_), results = impls, {n: _results(f, inputs, gradients) for n, f in impls.items()}
@@ -198,7 +212,7 @@ def _difference(name, first, what, came, wanted):
 
 
 def _distance(a, b):
-    """Return |a - b|, where two nan or two equal infinities differ by 0, and one alone by inf."""
+    """Return |a - b|, where two NaN or two equal infinities differ by 0, and one alone by inf."""
     with np.errstate(invalid="ignore"):
         equal = (a == b) | (np.isnan(a) & np.isnan(b))
         return np.where(equal, 0, np.nan_to_num(np.abs(a - b), nan=np.inf))
@@ -206,7 +220,7 @@ def _distance(a, b):
 
 def _value(f, x):
     with no_grad():
-        return _array(f(Tensor(x)))
+        return _array(one_result(f(Tensor(x))))
 
 
 def _array(x):

@@ -11,6 +11,7 @@ from tinyattn.check.recording import observe, stop_observing
 from tinyattn.check.report import Report, name_of, number
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
+from tinyattn.engine.ranges import check_range
 from tinyattn.ops.index import take_along_axis
 from tinyattn.ops.softmax import log_softmax
 
@@ -40,11 +41,17 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
         a `Report`
 
     Raises:
-        TypeError: the loss is not a Tensor with a single number, or, without `loss`, the module
-            does not return a Tensor
-        ValueError: no parameter requires a gradient, or, without `loss`, the batch has no target or
-            one that does not fit the result
+        TypeError: module is not a module, the loss is not a Tensor with a single number, or,
+            without `loss`, the module does not return a Tensor
+        ValueError: no parameter requires a gradient, steps < 1, or, without `loss`, the batch has
+            no target or one that does not fit the result
     """
+    if not hasattr(module, "named_parameters"):
+        raise TypeError(
+            f"trains: module must be an nn.Module, got an object of type {type(module).__name__}. "
+            "Write trains(module, (x, target))"
+        )
+    check_range("trains", 1, whole=True, steps=steps)
     batch = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
     loss = _usual_loss if loss is None else loss
     trained = {name for name, p in module.named_parameters() if p.requires_grad}
@@ -172,6 +179,12 @@ def _usual_loss(module, *batch):
     if target.dtype.kind in "iu":
         for axis in (-1, 1):
             if y.ndim > 1 and (*y.shape[:axis], *y.shape[axis:][1:]) == target.shape:
+                if target.size and not 0 <= target.min() <= target.max() < y.shape[axis]:
+                    raise ValueError(
+                        f"trains: the module returns scores of {y.shape[axis]} classes, so targets "
+                        f"must be from 0 to {y.shape[axis] - 1}, got {target.min()} to "
+                        f"{target.max()}"
+                    )
                 scores = take_along_axis(log_softmax(y, axis), np.expand_dims(target, axis), axis)
                 return -np.mean(scores)
         shapes = f"{y.shape[:-1]} (classes on the last axis)"

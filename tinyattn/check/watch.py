@@ -65,8 +65,8 @@ def watch(model, optimizer):
     a softmax, sigmoid or ReLU before the cross-entropy, a negated loss, inputs of 1e6, a mask
     that hides the wrong keys, a missing `zero_grad()`, an optimizer of another model,
     parameters that no gradient reaches, a learning rate that is too high, gradients clipped
-    after the step, a schedule that ends before the training, and nan in the data. NumPy's own
-    warning about overflow, division by zero or nan appears once instead of at every step. Only the
+    after the step, a schedule that ends before the training, and NaN in the data. NumPy's own
+    warning about overflow, division by zero or NaN appears once instead of at every step. Only the
     current thread is checked.
 
     The same batch in each step is not found, because a training with all data looks the same.
@@ -228,7 +228,7 @@ class _Watcher:
         warnings.warn_explicit(f"check.watch: {text}", SlipWarning, file, number, registry={})
 
     def noise(self, kind, flag):
-        """Report NumPy's first overflow, division by zero or nan, because others follow from it."""
+        """Report NumPy's first overflow, division by zero or NaN, because others follow from it."""
         if "noise" in self.told or outside() is None:
             return
         self.told.add("noise")
@@ -534,7 +534,7 @@ class _Watcher:
         self.unknown = set(strange)
 
     def _check_data(self, root):
-        """Find nan in the data, before the parameters are nan, too."""
+        """Find NaN in the data, before the parameters are NaN, too."""
         if any(np.isnan(p.data).any() for p in self._optimized()):
             return
         name = nan_in_data(root)

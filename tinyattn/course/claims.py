@@ -12,6 +12,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -188,8 +189,8 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
         a `Claim`
 
     Raises:
-        ClaimError: the claim is not in the ledger or has a different result, or a full run has no
-            control
+        ClaimError: the claim is not in the ledger, or its verdict there is different or "not run",
+            or a full run has no control
         TypeError: `holds` is none of these values, or not True or False for a proof
     """
     verdict = _verdict(number, holds, proved)
@@ -265,9 +266,12 @@ def read_ledger(path):
         path   path of the ledger
 
     Raises:
-        ClaimError: the file is not valid TOML, or a claim has a missing or unknown field or an
-            unknown verdict. The error names the claim
+        ClaimError: there is no such file, it is not valid TOML, or a claim has a missing or unknown
+            field or an unknown verdict. The error names the claim
     """
+    path = Path(path)
+    if not path.is_file():
+        raise ClaimError(f"there is no ledger {path}. Pass the folder of the project as root=")
     try:
         ledger = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:

@@ -58,5 +58,8 @@ def _read(name, root):
     path = folder / f"{name}.svg"
     if not path.is_file():
         there = ", ".join(sorted(p.stem for p in folder.glob("*.svg")))
-        raise CourseError(f"there is no drawing {name!r} in {FOLDER}. There are {there or 'none'}")
+        raise CourseError(
+            f"there is no drawing {name!r} in {FOLDER}. "
+            + (f"Choose one of {there}" if there else "There are none")
+        )
     return path.read_text(encoding="utf-8")

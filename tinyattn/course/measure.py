@@ -51,7 +51,16 @@ def slope(x, y):
     """Return the power p in y ~ x^p, the slope of a straight line through (ln x, ln y).
 
     Args:
-        x   positive numbers [N]
+        x   positive numbers [N], at least two of them
         y   positive numbers [N]
+
+    Raises:
+        ValueError: the numbers are not positive, or not [N] with N >= 2
     """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if x.shape != y.shape or x.ndim != 1 or len(x) < 2 or not ((x > 0) & (y > 0)).all():
+        raise ValueError(
+            f"slope: x and y must be positive numbers [N] with N >= 2, got x={x.tolist()} and "
+            f"y={y.tolist()}"
+        )
     return np.polyfit(np.log(x), np.log(y), 1)[0]

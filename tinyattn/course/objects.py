@@ -20,13 +20,18 @@ def quality(found, truth, weights=None):
 
     A found and a true object match if their intersection over union exceeds 0.5 (`graph.match`).
 
+    Objects are numbered from 0 across all events, so no number occurs in two events.
+
     Args:
-        found     object that each point was assigned to [N] int, negative for none
-        truth     object that each point belongs to [N] int, negative for noise
+        found     index of the object that each point was assigned to [N] int, negative for none
+        truth     index of the object that each point belongs to [N] int, negative for noise
         weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
         [2], efficiency and purity. Weights enter the overlaps, not the counts of objects
+
+    Raises:
+        ValueError: found and truth are not whole numbers [N], or weights have another shape
     """
     m = graph.match(found, truth, weights=weights)
     return np.nan_to_num([m.efficiency, m.purity])
@@ -44,14 +49,14 @@ def balance(efficiency, purity):
 
 
 def condensation_points(beta, truth):
-    """Return the index of the point with the highest β of each true object.
+    """Return, for each true object, the index of its point with the highest β.
 
     Args:
         beta    condensation strength of each point [N]
-        truth   object of each point [N] int, negative for noise
+        truth   index of each point's object [N] int, negative for noise, across all events
 
     Returns:
-        [M] int, ordered by the numbers of the M objects. Among equal β, the first point counts
+        [M] int, in the order of the indices of the M objects. Among equal β, the first point counts
     """
     order = np.argsort(-np.asarray(beta), kind="stable")
     return first_of_each(order, truth)
@@ -62,10 +67,10 @@ def first_of_each(order, truth):
 
     Args:
         order   indices of all points in this order [N] int
-        truth   object of each point [N] int, negative for noise
+        truth   index of each point's object [N] int, negative for noise, across all events
 
     Returns:
-        the indices of the points [M] int, ordered by the numbers of the M objects
+        the indices of the points [M] int, in the order of the indices of the M objects
     """
     order = order[truth[order] >= 0]
     return order[np.unique(truth[order], return_index=True)[1]]
@@ -85,7 +90,7 @@ def silhouette(x, truth, event):
         event   event of each point [N] int
 
     Returns:
-        a number from -1 (mixed) to 1 (separate), or nan if no point remains
+        a number from -1 (mixed) to 1 (separate), or NaN if no point remains
     """
     values = [np.zeros(0)]
     for e in np.unique(event):
@@ -115,10 +120,10 @@ def scan(beta, x, truth, event, t_beta, t_d, weights=None):
     Args:
         beta      condensation strength of each point [N]
         x         positions of the points [N, C]
-        truth     object of each point [N] int, negative for noise
+        truth     index of each point's object [N] int, negative for noise, across all events
         event     event of each point [N] int
         t_beta    list of thresholds of β, as in `graph.condense`
-        t_d       list of distances within which a point claims others
+        t_d       list of distances within which a condensation point claims others
         weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
@@ -132,7 +137,7 @@ def scan(beta, x, truth, event, t_beta, t_d, weights=None):
 
 
 def best_pair(values):
-    """Return the indices (i, j) of the thresholds (t_beta, t_d) with the highest balance.
+    """Return the indices (i, j) of the thresholds (t_beta, t_d) with the highest `balance`.
 
     Args:
         values   the result of `scan`
@@ -156,13 +161,13 @@ def one_step_aside(values, place):
 
 
 def best_setting(collect, settings, truth, weights=None):
-    """Return the setting for which collect(*setting) has the highest balance.
+    """Return the setting for which collect(*setting) has the highest `balance`.
 
     Args:
-        collect    function that is called with the numbers of a setting, and returns the object to
-                   which each point is assigned [N]
+        collect    function that is called with the numbers of a setting, and returns the index of
+                   the object to which each point is assigned [N], as `quality` expects it
         settings   list of tuples of numbers
-        truth      object of each point [N] int, negative for noise
+        truth      index of each point's object [N] int, negative for noise, across all events
         weights    weight of each point [N], such as its energy. If None, all weights are 1
     """
     return max(settings, key=lambda s: balance(*quality(collect(*s), truth, weights)))
@@ -201,7 +206,7 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
         event       event of each value [n] int, from 0 to E - 1
         E           number of events, including those without a value
         statistic   function of an array of values
-        draws       number of draws. The result is nan for a draw without values
+        draws       number of draws. The result is NaN for a draw without values
         rng         seed of the draws
 
     Returns:
@@ -235,7 +240,7 @@ def interval(values):
         values   the result of `redrawn`, whose row 0 belongs to the given events and is omitted
 
     Returns:
-        [2, ...], the lower and the upper bound
+        [2, ...], the lower and the upper bound, NaN if the result of a draw is NaN
     """
     return np.percentile(values[1:], [2.5, 97.5], axis=0)
 
@@ -244,13 +249,14 @@ def counts(found, truth, event, weights=None):
     """Count the true objects, the found objects and the matches in each event.
 
     Args:
-        found     object that each point was assigned to [N] int, negative for none
-        truth     object that each point belongs to [N] int, negative for noise
+        found     index of the object that each point was assigned to [N] int, negative for none
+        truth     index of the object that each point belongs to [N] int, negative for noise
         event     event of each point [N] int, in ascending order
         weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
-        numbers of true objects, found objects and matches [E, 3] int
+        numbers of true objects, found objects and matches [E, 3] int, for the E = event[-1] + 1
+        events up to the last one that has a point
     """
 
     def objects(numbers):
@@ -281,8 +287,8 @@ class Outcome(NamedTuple):
     Attributes:
         hit     whether each true object was found [M] bool
         right   whether each found object matches a true one [F] bool
-        holds   true object that makes up most of each found object, or -1 if the found object
-                contains only noise [F] int
+        holds   true object with the largest weight in each found object, where noise does not
+                count, or -1 if the found object contains only noise [F] int
         home    event of each found object [F] int
         pairs   found and true object of each match [P, 2] int
     """
@@ -324,8 +330,8 @@ def binned(result, group, home, groups, E):
     """Count true, hit, found and right objects for each event and each group of true objects.
 
     A true object is hit if it was found, and a found object is right if it matches. A found object
-    counts in the group of the true object that makes up most of it. An object that contains only
-    noise counts in no group. See `efficiency_purity`.
+    counts in the group of the true object that has the largest weight in it. An object that
+    contains only noise counts in no group. See `efficiency_purity`.
 
     Args:
         result   an `Outcome`
@@ -360,7 +366,7 @@ def per_event(event, columns, E):
     """Sum each column over the points of each event.
 
     Args:
-        event     event of each point [N] int
+        event     event of each point [N] int, from 0 to E - 1
         columns   list of C arrays [N]
         E         number of events
 
@@ -371,7 +377,7 @@ def per_event(event, columns, E):
 
 
 def ranks(values):
-    """Return the rank of each value, from 0. Equal values are ranked in their order.
+    """Return the rank of each value, from 0. Equal values are ranked in the order given.
 
     Args:
         values   numbers [n]
@@ -389,7 +395,7 @@ def correlation(sums):
         sums   sums of (1, a, b, a², b², ab) over points [..., 6]
 
     Returns:
-        the correlations [...], from -1 to 1
+        the correlations [...], from -1 to 1, or NaN if a or b is the same for all points
     """
     n, a, b, aa, bb, ab = np.moveaxis(np.asarray(sums, float), -1, 0)
     return (n * ab - a * b) / np.sqrt((n * aa - a * a) * (n * bb - b * b))

@@ -42,10 +42,10 @@ class Note:
 
 
 def predict(words=""):
-    """Keep your prediction until `compare` shows it next to the result.
+    """Keep your prediction until `compare` or `answer` shows it next to the result.
 
     Args:
-        words   text of your prediction
+        words   text of your prediction. If it is empty, you are asked to write one
 
     Returns:
         a `Note`, which the notebook displays
@@ -64,11 +64,11 @@ def predict(words=""):
 
 
 def compare(*numbers, root=None):
-    """Show your last prediction next to the outcome of claims.
+    """Show your last prediction next to the outcome of one or more claims.
 
     Args:
-        numbers   numbers of claims, such as "C030", for which verdict and evidence are read from
-                  the ledger. Without a number, the figure above is the answer
+        numbers   numbers of claims, such as "C030", whose verdict and evidence are read from the
+                  ledger. Without a number, you are asked to compare with the output above
         root      folder of the project. If None, look for it in the working folder and above
 
     Returns:
@@ -116,8 +116,16 @@ def answer(seal):
 
     Returns:
         a `Note`, which the notebook displays
+
+    Raises:
+        ValueError: seal is not a result of `sealed`
     """
-    right, words = json.loads(zlib.decompress(base64.b64decode(seal)))
+    try:
+        right, words = json.loads(zlib.decompress(base64.b64decode(seal)))
+    except (TypeError, ValueError, zlib.error):
+        raise ValueError(
+            "answer: the text in this cell is damaged. Copy it again from the original lecture"
+        ) from None
     said = _taken_up() or _answered.get(seal)  # the second one counts if this cell runs again
     if not said:
         return Note(
@@ -170,7 +178,11 @@ def _question(words, numbers):
 
 def _measured(number, root):
     path = (find_root() if root is None else root) / LEDGER
-    entry = claims.read_ledger(path).get(number)
+    ledger = claims.read_ledger(path)
+    entry = ledger.get(number)
     if entry is None:
-        raise CourseError(f"there is no claim {number} in {LEDGER.as_posix()}")
+        raise CourseError(
+            f"there is no claim {number} in {LEDGER.as_posix()}. Its claims have numbers like "
+            f"{next(iter(ledger), 'C001')}"
+        )
     return (f"The result of the unchanged cells ({number}, {entry['verdict']}):", entry["evidence"])

@@ -26,11 +26,11 @@ def trained(name, module, train, *, root=None):
 
     A full run (`tinyattn full`) calls `train`, rounds the weights to the 16 bits in which they are
     shipped, and writes the file. Therefore, the experiments use the same weights that are shipped.
-    Every other run reads the file.
+    Every other run reads the file, and prints a message if a student has changed `train`.
 
     Args:
-        name     name of the file: "05_sum_of_digits" means
-                 lectures/weights/05_sum_of_digits.safetensors
+        name     name of the file, which begins with the number of the lecture:
+                 "05_sum_of_digits" means lectures/weights/05_sum_of_digits.safetensors
         module   any nn.Module, whose parameters and buffers are replaced
         train    function without arguments that trains the module and returns a dictionary of
                  arrays to show, such as {"loss": [...]}, or None if there are none

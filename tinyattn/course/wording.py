@@ -6,7 +6,7 @@ def percent(share, digits=1):
 
     Args:
         share    fraction, from 0 to 1
-        digits   number of decimals of all other values
+        digits   number of decimals of all other values, to which the percentage is rounded
     """
     number = f"{100 * share:.{digits}f}"
     return f"{abs(float(number)):.0f}%" if float(number) in (0, 100) else f"{number}%"

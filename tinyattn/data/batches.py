@@ -102,6 +102,11 @@ def split(*arrays, held_out=0.2, rng=None):
         k = round(n * float(held_out))
     else:
         k = 0
+    if n == 1:
+        raise ValueError(
+            "split: there is only 1 example (the length of the first axis), so it cannot be split. "
+            "Pass arrays one by one, with the examples on the first axis"
+        )
     if not 0 < k < n:
         raise ValueError(
             f"split: expected a fraction 0 < held_out < 1 or a whole number 0 < held_out < {n} "
@@ -125,7 +130,7 @@ def _same_length(name, arrays):
         raise TypeError(f"{name}: expected at least one array, got none. Write {name}(x, y)")
     for i, a in enumerate(arrays):
         if a.ndim == 0:
-            kind = "a single number" if a.dtype.kind in "fiubc" else type(a.item()).__name__
+            kind = "a single number" if a.dtype.kind in "fiubc" else f"a {type(a.item()).__name__}"
             raise ValueError(
                 f"{name}: array {i} is {kind}, so it has no axis of examples. Pass arrays "
                 "[N, ...], and the options by name"

@@ -20,6 +20,7 @@ def moons(n=400, noise=0.1, rng=None):
         (x, y), the points [n, 2] float32 and their classes 0 and 1 [n] int64
 
     Raises:
+        TypeError: n is not a whole number, or noise is not a number
         ValueError: n is below 2, or noise is negative
     """
     _check_sample("moons", n, noise, at_least=2)
@@ -47,6 +48,7 @@ def spirals(n=400, classes=3, noise=0.15, rng=None):
         (x, y), the points [n, 2] float32 and their classes 0 to classes - 1 [n] int64
 
     Raises:
+        TypeError: n or classes is not a whole number, or noise is not a number
         ValueError: classes is below 1, n is below `classes`, or noise is negative
     """
     check_range("spirals", 1, whole=True, classes=classes)
@@ -71,6 +73,7 @@ def sine(n=200, noise=0.1, rng=None):
         (x, y), both [n, 1] float32, where x is ascending
 
     Raises:
+        TypeError: n is not a whole number, or noise is not a number
         ValueError: n is below 1, or noise is negative
     """
     _check_sample("sine", n, noise, at_least=1)

@@ -34,7 +34,7 @@ class Grids:
     Attributes:
         images    RGB images with values from 0 to 1 [N, 18, 18, 3] float32
         tokens    [N, T + 1] int64: START, the caption, END, then PAD, where T is 1 plus twice the
-                  largest number of objects in an image
+                  largest number of objects that was allowed
         cells     [N, T] int64: the cell 0..8 that each of tokens[:, 1:] refers to, -1 for END and
                   PAD
         objects   [N] int64: number of objects in the image
@@ -58,8 +58,20 @@ def words(tokens):
 
     Args:
         tokens   token ids [T]
+
+    Raises:
+        ValueError: tokens are not whole numbers [T] that stand for words
     """
-    text = []
+    tokens, text = np.asarray(tokens), []
+    if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
+        raise ValueError(
+            "words: tokens must be whole numbers [T], one row of token ids, got "
+            f"{tokens.dtype} of shape {tokens.shape}"
+        )
+    if tokens.min(initial=0) < 0 or tokens.max(initial=0) >= len(VOCABULARY):
+        raise ValueError(
+            f"words: expected token ids from 0 to {len(VOCABULARY) - 1}, got {tokens.tolist()}"
+        )
     for token in tokens:
         if token == END:
             break
@@ -89,7 +101,7 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
 
     Args:
         n          number of images
-        objects    numbers of objects to choose from, each 1 to 9
+        objects    list of the numbers of objects to choose from, each 1 to 9
         repeated   True: all objects of an image have the same shape
         rng        seed or numpy.random.Generator, or None for the default generator. The same seed
                    gives the same images
@@ -98,7 +110,8 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
         `Grids`
 
     Raises:
-        ValueError: n is negative, or objects is empty or contains a number below 1 or above 9
+        TypeError: n is not a whole number
+        ValueError: n is negative, or objects is not a list of whole numbers from 1 to 9
     """
     rng = generator(rng)
     check_range("grids", 0, whole=True, n=n)

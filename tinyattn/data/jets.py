@@ -72,7 +72,7 @@ def quark_directions():
 
     The last axis is Δη and Δφ relative to the axis of the jet, before the quarks radiate. The
     quarks are the b quark and the two quarks from the W boson. To save space, the directions are
-    stored only for the 799 top jets that were simulated first, and all other rows are nan.
+    stored only for the 799 top jets that were simulated first, and all other rows are NaN.
 
     Returns:
         directions of the three quarks of each jet [4000, 3, 2] float32

@@ -65,6 +65,7 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
         `LightCurves`
 
     Raises:
+        TypeError: length or out_of is not a whole number
         ValueError: part is unknown, or not 1 <= length <= out_of <= 690, the length of the shortest
             series
 

@@ -82,6 +82,7 @@ def distances(positions):
     Args:
         positions   positions of the atoms [..., N, 3]
     """
+    positions = np.asarray(positions)
     if positions.dtype.kind != "f":
         positions = positions.astype(np.float64)  # differences of unsigned integers would wrap
     return np.linalg.norm(positions[..., :, None, :] - positions[..., None, :, :], axis=-1)
@@ -96,7 +97,7 @@ def bonded(atoms, positions, mask):
     Args:
         atoms       symbol of each atom, one-hot over SYMBOLS [B, N, 5]
         positions   coordinates in Å [B, N, 3]
-        mask        True where there is an atom [B, N]
+        mask        True where there is an atom [B, N] bool
     """
     reach = (atoms @ RADII)[..., None] + (atoms @ RADII)[..., None, :]
     pairs = mask[:, :, None] & mask[:, None, :] & ~np.eye(mask.shape[1], dtype=bool)

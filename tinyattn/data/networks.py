@@ -71,6 +71,7 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
         (graph, group), where group [N] int is the index of each node's group
 
     Raises:
+        TypeError: a probability is not a number
         ValueError: a probability is not between 0 and 1, or sizes are not whole numbers >= 0
 
     Source: Holland et al. 1983.
@@ -113,8 +114,10 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
         bool is True for the nodes that do not know their class
 
     Raises:
-        ValueError: not 0 <= told <= neighbours[0] <= neighbours[1], or num_nodes is too small for
-            this many neighbours
+        TypeError: num_nodes, told or classes is not a whole number, or neighbours is not a pair of
+            them
+        ValueError: not 0 <= told <= neighbours[0] <= neighbours[1], classes is below 1, noise is
+            negative, or num_nodes is too small for this many neighbours
     """
     check_range("distractors", 0, whole=True, num_nodes=num_nodes, told=told)
     check_range("distractors", 1, whole=True, classes=classes)

@@ -27,7 +27,8 @@ class Overlaps(NamedTuple):
 
     Attributes:
         images   colours between 0 and 1 [B, SIDE, SIDE, 3] float32
-        truth    object that each pixel belongs to, -1 for the background [B, SIDE, SIDE] int64
+        truth    index of the object that each pixel belongs to, -1 for the background
+                 [B, SIDE, SIDE] int64
         kind     index into KINDS [M] int64
         size     radius of a circle, in pixels [M] float32. A square has the side 1.7 · size, and a
                  triangle has this base and height
@@ -59,7 +60,8 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
         `Overlaps`
 
     Raises:
-        ValueError: n or noise is negative, or not 1 <= objects[0] <= objects[1] <= HUES
+        TypeError: n is not a whole number, or objects is not a pair of them
+        ValueError: n or noise is negative, or not 1 <= objects[0] <= objects[1] <= 8
 
     Source: slide K58.
     """

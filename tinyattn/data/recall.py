@@ -19,6 +19,7 @@ def first_bit(n, length, rng=None):
         entry of the sequence is 1, and 0 otherwise
 
     Raises:
+        TypeError: n or length is not a whole number
         ValueError: n is negative, or length is below 1
 
     Source: slides H19, H20.
@@ -43,6 +44,7 @@ def delayed_bit(n, length, rng=None):
         bit (in the first quarter) and of the query (in the last quarter)
 
     Raises:
+        TypeError: n or length is not a whole number
         ValueError: n is negative, or length is below 4
 
     Source: slide KB04.

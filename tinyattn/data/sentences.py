@@ -60,6 +60,7 @@ def agreement(n, distance, before=2, rng=None):
         `Agreement`
 
     Raises:
+        TypeError: n or before is not a whole number
         ValueError: n or before is negative, or distance is not one whole number >= 1 or n of them
     """
     check_range("agreement", 0, whole=True, n=n, before=before)
@@ -112,6 +113,7 @@ def nested(n, depth, before=2, rng=None):
         `Agreement`
 
     Raises:
+        TypeError: n, depth or before is not a whole number
         ValueError: n, depth or before is negative
     """
     check_range("nested", 0, whole=True, n=n, depth=depth, before=before)
@@ -136,5 +138,16 @@ def read(ids):
 
     Args:
         ids   token ids of the sentence [T]
+
+    Raises:
+        ValueError: ids are not whole numbers [T] from 0 to the number of words - 1
     """
-    return " ".join(WORDS[i] for i in np.asarray(ids) if i != PAD)
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise ValueError(
+            "read: ids must be whole numbers [T], the token ids of one sentence, got "
+            f"{ids.dtype} of shape {ids.shape}"
+        )
+    if ids.min(initial=0) < 0 or ids.max(initial=0) >= len(WORDS):
+        raise ValueError(f"read: expected token ids from 0 to {len(WORDS) - 1}, got {ids.tolist()}")
+    return " ".join(WORDS[i] for i in ids if i != PAD)

@@ -59,7 +59,9 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
         `Shapes`
 
     Raises:
-        ValueError: a kind is unknown, or a number is out of range
+        TypeError: B or N is not a whole number, or uneven or noise is not a number
+        ValueError: a kind is unknown, B is negative, N is below 2, noise is negative, or not
+            -300 <= uneven <= 300
 
     Source: slide K42.
     """
@@ -71,7 +73,7 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
     check_range("shapes", 0, whole=True, B=B)
     check_range("shapes", 2, whole=True, N=N)
     check_range("shapes", 0, below=math.inf, noise=noise)
-    check_range("shapes", above=-math.inf, below=math.inf, uneven=uneven)
+    check_range("shapes", -300, 300, uneven=uneven)  # exp(2 · uneven) is finite
     rng = generator(rng)
     kind = rng.choice([KINDS.index(k) for k in kinds], B)
     points, part = np.zeros((B, N, 3), np.float32), np.zeros((B, N), np.int64)

@@ -41,7 +41,8 @@ class Showers(NamedTuple):
         size       [N, 2] float32, cm: width and thickness of the cell, 0 for a tracking plane
         layer      [N] int64: 0 to 11 in the calorimeter (with `irregular_cells`, 0 to 5), -3 to -1
                    for tracking planes
-        truth      [N] int64: the shower with the most energy in the cell, -1 for noise
+        truth      [N] int64: index of the shower with the most energy in the cell, counted across
+                   all events, -1 for noise
         fraction   [N, K] float32: fraction of the energy from each shower of the event. The
                    fractions sum to 1, or to 0 for noise. K is the largest possible number of
                    showers, so objects=(0, 0) gives [N, 0]
@@ -86,6 +87,7 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
         `Showers`
 
     Raises:
+        TypeError: n, objects or planes are not whole numbers
         ValueError: an argument is out of range, or cells are not [cells, 6]
 
     Source: slides K46, K59.
@@ -129,8 +131,17 @@ def select(showers, events):
     Args:
         showers   `Showers`
         events    indices of the chosen events [n], in any order. An event may be chosen repeatedly
+
+    Raises:
+        ValueError: events are not whole numbers from 0 to the number of events - 1
     """
-    events = np.atleast_1d(np.asarray(events))
+    E, given = len(showers.first) - 1, np.atleast_1d(np.asarray(events))
+    events = given if given.size else np.zeros(0, np.int64)
+    if events.ndim != 1 or events.dtype.kind not in "iu" or not np.isin(events, range(E)).all():
+        raise ValueError(
+            f"select: events must be indices from 0 to {E - 1}, got {given.tolist()}. Write "
+            "np.flatnonzero(mask) for a mask"
+        )
     # index of the first hit of each event
     begin = np.searchsorted(showers.event, np.arange(len(showers.first)))
     rows = [np.arange(begin[e], begin[e + 1]) for e in events]

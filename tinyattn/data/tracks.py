@@ -27,7 +27,8 @@ class Tracks(NamedTuple):
     Attributes:
         wire        [N, 2] float32: position of the wire of the hit
         drift       [N] float32: distance at which a particle passed the wire
-        truth       [N] int64: particle of the hit, -1 for noise
+        truth       [N] int64: index of the particle of the hit, counted across all events, -1 for
+                    noise
         event       [N] int64: event of the hit, in ascending order
         curvature   [M] float32: 1 / radius of the circle of a particle, positive if it turns left
         angle       [M] float32: direction in which the particle starts, in -π..π
@@ -61,6 +62,7 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
         `Tracks`
 
     Raises:
+        TypeError: n is not a whole number, or objects or noise is not a pair of them
         ValueError: an argument is out of range, or the particles do not fit on a circle with this
             `apart`
 

@@ -53,7 +53,9 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
         a list of n pairs (English, translation), all different
 
     Raises:
-        ValueError: the language or a kind is unknown, or n is out of range
+        TypeError: n is not a whole number
+        ValueError: the language or a kind is unknown, or n is negative or above 60,000 (for fewer
+            kinds, above 5,000 for each kind and 50,000 for dates)
     """
     _check_language(language)
     makers = {"date": _date, "number": _number, "time": _time}
@@ -141,14 +143,24 @@ def from_pairs(pairs, tokenizer=None):
         (source [n, S], target [n, T], tokenizer), where the token ids are padded to the longest
 
     Raises:
-        TypeError: pairs is not a list, for example a dictionary
+        TypeError: pairs is not a list, for example a dictionary, or tokenizer is not a WordPiece
         ValueError: pairs is empty, an entry is not a pair of texts with words, or the given
             tokenizer does not know a word
     """
     if not hasattr(pairs, "__iter__") or isinstance(pairs, str | dict):
         raise TypeError(
             "from_pairs: pairs must be a list of (text, translation), got "
-            f"{type(pairs).__name__}. Write list(pairs.items()) for a dictionary"
+            f"{type(pairs).__name__}. "
+            + (
+                "Write list(pairs.items())"
+                if isinstance(pairs, dict)
+                else 'Write [("a cat", "eine Katze"), ...]'
+            )
+        )
+    if not (tokenizer is None or isinstance(tokenizer, WordPiece)):
+        raise TypeError(
+            "from_pairs: tokenizer must be a WordPiece or None, got an object of type "
+            f"{type(tokenizer).__name__}. Leave it out to build one from the pairs"
         )
     pairs = [tuple(pair) if isinstance(pair, tuple | list) else pair for pair in pairs]
     for i, pair in enumerate(pairs):

@@ -153,7 +153,7 @@ class Tensor(TensorMethods):
 
     @property
     def mT(self) -> "Tensor":
-        """The tensor with its last two axes exchanged, so each matrix is transposed."""
+        """The tensor with its last two axes exchanged, so that each matrix is transposed."""
         return np.swapaxes(self, -1, -2)
 
     def _note_write(self):
@@ -184,8 +184,10 @@ class Tensor(TensorMethods):
             RuntimeError: nothing that this tensor depends on requires a gradient, the graph was
                 freed, values were overwritten, or this tensor is not a single number and gradient
                 is None
-            ValueError: gradient or the result of a rule has a wrong shape
-            TypeError: gradient is not real, or an operation has no derivative rule
+            ValueError: gradient or the result of a rule has a wrong shape, or a rule writes into
+                its arguments
+            TypeError: gradient or the result of a rule is not real, or an operation has no
+                derivative rule
             NotImplementedError: create_graph is True, and an operation ran as compiled code that
                 cannot be differentiated twice
         """
@@ -210,7 +212,10 @@ class Tensor(TensorMethods):
         return self._data
 
     def item(self) -> float:
-        """Return the only element as a Python number. Raises ValueError if there are several."""
+        """Return the only element as a Python number, without a gradient.
+
+        Raises ValueError if the tensor does not have exactly one element.
+        """
         return self._data.item()
 
     # NumPy passes its functions on to these two methods (NEP 13 and NEP 18)
@@ -246,8 +251,9 @@ def tensor(data, dtype=None, requires_grad=False) -> Tensor:
                         gradient
 
     Raises:
-        TypeError: data does not consist of numbers or booleans, or requires_grad is True and the
-            dtype is not floating point
+        TypeError: data does not consist of numbers or booleans, or contains a Tensor that requires
+            a gradient, dtype is not a type of numbers, or requires_grad is True and the dtype is
+            not floating point
         ValueError: the rows of a list have different lengths
     """
     return Tensor(data, dtype, requires_grad)
@@ -331,12 +337,16 @@ class Operation:
         """Set the rules (vjp: vector-Jacobian product), in the order of the inputs.
 
         None stands for an input that never has a gradient, and rules at the end may be left out.
+        Raises TypeError if a rule cannot be called like this, and ValueError for too many rules.
         """
         self.rules, self.joint = messages.checked_rules(self, rules), None
 
     def defvjp_joint(self, rule):
-        """Set one rule that returns a sequence with the gradients of all inputs."""
-        messages.callable_as_rule(self, rule)
+        """Set one rule that returns a list or tuple with the gradients of all inputs.
+
+        Raises TypeError if the rule cannot be called like those of `defvjp`.
+        """
+        messages.callable_as_rule(self, rule, "defvjp_joint")
         self.joint = protected(rule, self.name, "rule")
 
 
@@ -373,6 +383,8 @@ def primitive(f) -> Primitive:
 
     Keyword-only arguments of f must not be Tensors. For a list of Tensors, use *xs and a single
     rule, which `.defvjp_joint` sets.
+
+    If an argument of f has a default value, give the rules the same default.
 
     Raises TypeError if f is not a function with a name.
     """

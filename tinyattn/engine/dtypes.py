@@ -8,6 +8,8 @@ if not hasattr(np, "dtype"):
         "of your own hides every module of the same name"
     )
 
+from tinyattn.engine.torch_hints import dtype_of_numbers
+
 DEFAULT_DTYPE = np.dtype(np.float32)  # dtype of Python numbers and lists. Arrays keep their dtype
 FLOAT64 = np.dtype(np.float64)
 COMMON_TYPES = {np.ndarray, int, float, bool, type(None), tuple, str}  # the types of most operands
@@ -41,7 +43,7 @@ def array_of(data, dtype=None, requires_grad=False):
             "function that computed it?"
         )
     try:
-        array = np.array(data, dtype=dtype)
+        array = np.array(data, dtype=None if dtype is None else dtype_of_numbers(dtype))
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise

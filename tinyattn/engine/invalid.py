@@ -1,14 +1,14 @@
 """Zero times infinity: if an operation receives the gradient 0, it passes on 0 for any slope.
 
 np.where(x > 0, np.log(x), 0) computes both branches. At x = 0, the branch that was not taken
-receives the gradient 0, and the slope 1/x of the logarithm is infinite. NumPy's 0 · ∞ is nan, which
+receives the gradient 0, and the slope 1/x of the logarithm is infinite. NumPy's 0 · ∞ is NaN, which
 would spread to all inputs. But a branch that was not taken has no influence, so its gradient is 0.
 This holds for all operations that act on each element separately (`ops/marks.py`), and for all
 slopes that are not finite.
 
-At first, gradients are not searched for nan. The processor sets a flag when it makes a nan from
-operands that are not nan, and NumPy reads this flag after each function, so a backward pass without
-nan costs nothing extra. After the first nan, or after an np.where whose other branch is itself nan,
+At first, gradients are not searched for NaN. The processor sets a flag when it makes a NaN from
+operands that are not NaN, and NumPy reads this flag after each function, so a backward pass without
+NaN costs nothing extra. After the first NaN, or after an np.where whose other branch is itself NaN,
 the result of each rule is checked.
 """
 
@@ -37,7 +37,7 @@ PROCESSOR_NOTES = _processor_notes()
 
 
 class Noted(list):
-    """A list that is empty until NumPy makes a nan, or an infinity as in 1/0 and log 0.
+    """A list that is empty until NumPy makes a NaN, or an infinity as in 1/0 and log 0.
 
     Inside the block `with Noted() as noted:`, NumPy does not warn about them. `mended` gives the
     warnings that are still needed.
@@ -63,7 +63,7 @@ class Noted(list):
         self.append(kind)
 
     def mended(self, op, rule, arguments, options, g_x):
-        """Return the gradient g_x of a rule, with 0 instead of nan where no gradient arrived.
+        """Return the gradient g_x of a rule, with 0 instead of NaN where no gradient arrived.
 
         `op` is the operation, and `rule` was called with these arguments and options. Other values
         that are not finite remain, and NumPy warns about them as it does outside a block.
@@ -79,13 +79,13 @@ class Noted(list):
 
 
 def note_nan(branch):
-    """If the array `branch` contains nan, make the backward pass check all rules from now on."""
+    """If the array `branch` contains NaN, make the backward pass check all rules from now on."""
     if _pass.noted is not None and np.isnan(_array(branch)).any():
         _pass.noted.append("nan")
 
 
 def where_none_arrives(op, g, g_x):
-    """Return g_x with 0 instead of nan where g is 0, if the operation is elementwise."""
+    """Return g_x with 0 instead of NaN where g is 0, if the operation is elementwise."""
     array, g = _array(g_x), _array(g)
     if not op.elementwise or array.shape != g.shape:
         return g_x

@@ -131,12 +131,15 @@ def by_position(f, name, inputs, options, Tensor):
     return bound.args, bound.kwargs
 
 
-def callable_as_rule(op, rule):
-    """Raise TypeError unless a rule is None or a function of g, y and the operation's arguments."""
+def callable_as_rule(op, rule, setter="defvjp"):
+    """Raise TypeError unless a rule is None or a function of g, y and the operation's arguments.
+
+    `setter` is the name of the method that received the rule.
+    """
     if rule is None:
         return
     if not callable(rule):
-        raise TypeError(f"{op.name}.defvjp: expected a function or None, got {rule!r}")
+        raise TypeError(f"{op.name}.{setter}: expected a function or None, got {rule!r}")
     code = getattr(rule, "__code__", None)
     # the rule takes *args or **kwargs
     if op.parameters is None or code is None or code.co_flags & 12:
@@ -147,7 +150,7 @@ def callable_as_rule(op, rule):
     if takes < least or takes - optional > 2 + len(op.parameters):
         call = ", ".join(["g", "y", *[str(p) for p in op.parameters]])
         raise TypeError(
-            f"{op.name}.defvjp: a rule is called as rule({call}), but {rule.__name__} takes "
+            f"{op.name}.{setter}: a rule is called as rule({call}), but {rule.__name__} takes "
             f"({', '.join(code.co_varnames[: code.co_argcount])})"
         )
 
@@ -197,8 +200,7 @@ def check_first_gradient(gradient, root):
     if gradient.dtype.kind not in "fiub":
         raise TypeError(f"backward: expected a real gradient, got {gradient.dtype}")
     if gradient.shape != root.shape:
-        shapes = gradient.shape, root.shape
-        raise ValueError("backward: gradient has shape {}, but the tensor has {}".format(*shapes))
+        raise ValueError(f"backward: gradient has shape {gradient.shape}, expected {root.shape}")
 
 
 def check_joint_vjp(op, inputs, needed, gradients):

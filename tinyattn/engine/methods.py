@@ -206,7 +206,7 @@ class TensorMethods(TensorTorchNames):
         return np.cumprod(self, axis=axis)
 
     def trace(self, offset=0, axis1=0, axis2=1) -> Tensor:
-        """Return the sum of a diagonal, Σᵢ x[i, i + offset], with indices on axis1 and axis2."""
+        """Return the sum Σᵢ x[i, i + offset] of a diagonal, with the indices on axis1 and axis2."""
         return np.trace(self, offset, axis1, axis2)
 
     def dot(self, other) -> Tensor:
@@ -247,7 +247,11 @@ class TensorMethods(TensorTorchNames):
     # ---------------------------------------------------------------- shape and order
 
     def reshape(self, *lengths) -> Tensor:
-        """Return the same elements in a new shape, as in x.reshape(2, 3) or x.reshape((2, -1))."""
+        """Return the same elements in a new shape, as in x.reshape(2, 3) or x.reshape((2, -1)).
+
+        A length of -1 is computed from the number of elements. Raises ValueError if this number
+        does not fit.
+        """
         return np.reshape(self, lengths[0] if len(lengths) == 1 else lengths)
 
     def ravel(self) -> Tensor:
@@ -261,10 +265,11 @@ class TensorMethods(TensorTorchNames):
     def transpose(self, *axes) -> Tensor:
         """Return the tensor with its axes in a new order, as in x.transpose(1, 0, 2).
 
-        The order may also be a tuple. Without an argument, the order is reversed.
+        The order may also be a tuple. Without an argument, the order is reversed. Raises ValueError
+        unless all axes are given, each once.
         """
-        axes = axes[0] if len(axes) == 1 else axes
-        if isinstance(axes, tuple | list) and 0 < len(axes) != self.ndim:
+        axes = axes[0] if len(axes) == 1 and (axes[0] is None or np.ndim(axes[0])) else axes
+        if axes is not None and 0 < len(axes) != self.ndim:
             raise ValueError(
                 f"transpose: expected all {self.ndim} axes of shape {self.shape} in their new "
                 f"order, got {tuple(axes)}. PyTorch's transpose(i, j) is swapaxes(i, j) here"
@@ -276,14 +281,17 @@ class TensorMethods(TensorTorchNames):
         return np.swapaxes(self, axis1, axis2)
 
     def squeeze(self, axis=None) -> Tensor:
-        """Return the tensor without axes of length 1, either all of them or the given axes."""
+        """Return the tensor without its axes of length 1, or without those given by `axis`.
+
+        `axis` is a number or a tuple. Raises ValueError if one of these axes is longer than 1.
+        """
         return np.squeeze(self, axis)
 
     def repeat(self, repeats, axis=None) -> Tensor:
         """Return the tensor with each slice along `axis` repeated.
 
         `repeats` is the number of copies, or a list with a number for each slice. If `axis` is
-        None, the elements are repeated, and the result has one axis.
+        None, each element is repeated, and the result has one axis.
         """
         return np.repeat(self, repeats, axis)
 
@@ -297,7 +305,7 @@ class TensorMethods(TensorTorchNames):
     def take(self, indices, axis=None) -> Tensor:
         """Return the slices along `axis` with the given indices.
 
-        If `axis` is None, the elements are returned whose positions in reading order are given.
+        If `axis` is None, the indices count all elements in reading order.
         """
         return np.take(self, indices, axis)
 
@@ -341,7 +349,8 @@ class TensorMethods(TensorTorchNames):
     def clip(self, a_min=None, a_max=None, *, min=None, max=None) -> Tensor:
         """Return the elements limited to [a_min, a_max], where None means no limit.
 
-        `min` and `max` are other names of a_min and a_max, as in NumPy.
+        `min` and `max` are other names of a_min and a_max, as in NumPy. Raises ValueError if a
+        limit is given under both names.
         """
         return HANDLED_FUNCTIONS[np.clip](self, a_min, a_max, min=min, max=max)
 
@@ -352,7 +361,10 @@ class TensorMethods(TensorTorchNames):
     # ---------------------------------------------------------------- another form
 
     def astype(self, dtype) -> Tensor:
-        """Return the same numbers in a different dtype. The gradient of x keeps the dtype of x."""
+        """Return the same numbers in a different dtype, such as np.float64.
+
+        The gradient of x keeps the dtype of x. Whole numbers and booleans have no gradient.
+        """
         return np.astype(self, np.dtype(dtype))
 
     def copy(self) -> Tensor:

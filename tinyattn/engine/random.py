@@ -20,9 +20,9 @@ def seed(n):
     """
     global _default
     if not isinstance(n, int | np.integer):
-        raise TypeError(f"seed: expected a whole number, got {n!r}")
+        raise TypeError(f"seed: n must be a whole number, got n={n!r}")
     if n < 0:
-        raise ValueError(f"seed: expected a whole number >= 0, got {n}")
+        raise ValueError(f"seed: n must be a whole number >= 0, got n={n}")
     _default = np.random.default_rng(n)
 
 

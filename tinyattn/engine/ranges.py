@@ -46,7 +46,7 @@ def check_range(
             of = "" if value is None else f", a {type(value).__name__}"
             raise TypeError(f"{owner}: {name} must be {kind}, got {value!r}{of}")
         inside = (
-            (least is None or value >= least)  # nan is in no range
+            (least is None or value >= least)  # NaN is in no range
             and (most is None or value <= most)
             and (above is None or value > above)
             and (below is None or value < below)

@@ -556,6 +556,8 @@ def _instead(name, f):
     close = get_close_matches(name, takes, 1)
     if close:
         return f": did you mean {close[0]}=?"
+    if len(takes) == 1:
+        return f". Its only argument is {takes[0]}"
     return f". Its arguments are {', '.join(takes)}" if takes else ": it takes no arguments"
 
 
@@ -592,6 +594,25 @@ def with_torch_hints(f: Function) -> Function:
             raise
 
     return call  # type: ignore[return-value]
+
+
+def dtype_of_numbers(dtype):
+    """Return the argument `dtype` of a Tensor as an np.dtype, or raise TypeError with a hint."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found.kind not in "fiubc":
+        advice = "Use NumPy's names"
+        if isinstance(dtype, bool):  # ta.tensor(x, True)
+            advice = "Write requires_grad=True"
+        elif isinstance(dtype, int | float | list):  # ta.tensor(1.0, 2.0)
+            advice = "Several numbers go into one list, ta.tensor([1.0, 2.0])"
+        raise TypeError(
+            f"Tensor: dtype must be a type of numbers, such as np.float32, got dtype={dtype!r}. "
+            f"{advice}"
+        )
+    return found
 
 
 def kind_of(x):

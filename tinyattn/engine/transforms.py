@@ -30,15 +30,16 @@ def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Args:
         f        the function, which must return a single number
-        argnum   position of the argument x among the arguments of f, counted from 0, or a tuple of
+        argnum   position of x among the positional arguments, counted from 0, or a tuple of
                  positions for a tuple of derivatives
 
     Returns:
         a function with the arguments of f
 
     Raises:
-        TypeError: f is not a function, or does not return an array
-        ValueError: f returns more than one number, or argnum is not a valid position
+        TypeError: f is not a function, or does not return an array, or x is an array of whole
+            numbers
+        ValueError: f does not return a single number, or argnum is not a valid position
     """
     _check_function("grad", f)
     both = value_and_grad(f, argnum)
@@ -52,15 +53,16 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Args:
         f        the function, which must return a single number
-        argnum   position of the argument x among the arguments of f, counted from 0, or a tuple of
+        argnum   position of x among the positional arguments, counted from 0, or a tuple of
                  positions for a tuple of derivatives
 
     Returns:
         a function with the arguments of f
 
     Raises:
-        TypeError: f is not a function, or does not return an array
-        ValueError: f returns more than one number, or argnum is not a valid position
+        TypeError: f is not a function, or does not return an array, or x is an array of whole
+            numbers
+        ValueError: f does not return a single number, or argnum is not a valid position
     """
     _check_function("value_and_grad", f)
 
@@ -87,14 +89,15 @@ def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Args:
         f        the function, which must return one array
-        argnum   position of the argument x among the arguments of f, counted from 0, or a tuple of
+        argnum   position of x among the positional arguments, counted from 0, or a tuple of
                  positions for a tuple of Jacobians
 
     Returns:
         a function with the arguments of f. Its result is an array or a Tensor, like that of `grad`
 
     Raises:
-        TypeError: f is not a function, or does not return an array
+        TypeError: f is not a function, or does not return an array, or x is an array of whole
+            numbers
         ValueError: argnum is not a valid position
     """
     _check_function("jacobian", f)
@@ -124,7 +127,7 @@ def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
     Args:
         f        the function, which must return a single number
-        argnum   position of the argument x among the arguments of f, counted from 0. For a tuple of
+        argnum   position of x among the positional arguments, counted from 0. For a tuple of
                  positions, H is a tuple of tuples, where H[m][n] belongs to the arguments m and n
                  of this tuple
 
@@ -132,8 +135,9 @@ def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
         a function with the arguments of f. Its result is an array or a Tensor, like that of `grad`
 
     Raises:
-        TypeError: f is not a function, or does not return an array
-        ValueError: f returns more than one number, or argnum is not a valid position
+        TypeError: f is not a function, or does not return an array, or x is an array of whole
+            numbers
+        ValueError: f does not return a single number, or argnum is not a valid position
     """
     _check_function("hessian", f)
     if not isinstance(argnum, tuple):
@@ -167,9 +171,12 @@ def gradients(y: Tensor, xs, create_graph: bool = False):
     targets = list(xs) if several else [xs]
     for x in targets:
         if not (isinstance(x, Tensor) and x.requires_grad):
+            advice = "Create it with requires_grad=True, or leave it out"
+            if not isinstance(x, Tensor | np.ndarray) and hasattr(x, "__iter__"):
+                advice = "Write list(xs)"
             raise TypeError(
-                f"gradients: xs must be tensors that require a gradient, got {x!r}. Create it with "
-                "requires_grad=True, or leave it out"
+                f"gradients: xs must be a tensor that requires a gradient, or a list of such "
+                f"tensors, got {_described(x)}. {advice}"
             )
     if not isinstance(y, Tensor):
         raise TypeError(
@@ -194,6 +201,14 @@ def gradients(y: Tensor, xs, create_graph: bool = False):
         )
     result = [found[x] if create_graph else found[x].data for x in targets]
     return result if several else result[0]
+
+
+def _described(x):
+    """Return what x is, for a message."""
+    if not isinstance(x, Tensor | np.ndarray):
+        return f"an object of type {type(x).__name__}"
+    kind = "a Tensor without gradient" if isinstance(x, Tensor) else "an array"
+    return f"{kind} of shape {x.shape}"
 
 
 @primitive

@@ -107,9 +107,14 @@ def softplus(x, beta=1.0, threshold=20.0) -> Tensor:
     Args:
         x           numbers [...]
         beta        β > 0. A larger β gives a sharper bend at 0
-        threshold   if βx is larger than this number, the result is x itself, from which the formula
-                    hardly differs
+        threshold   if βx is larger than this number, the result is x itself. For the default 20,
+                    the formula hardly differs from x there
+
+    Raises:
+        ValueError: beta is not positive
     """
+    if not isinstance(beta, np.ndarray | Tensor):
+        check_range("softplus", above=0, beta=beta)
     x = as_float(x)
     y = activations.softplus(beta * x) / beta
     return np.where(beta * x.data > threshold, x, y)
@@ -124,11 +129,11 @@ def tanh(x):
 def softmax(x, axis=-1):
     """Return the softmax along an axis, exp xᵢ / Σⱼ exp xⱼ, in the shape of x.
 
-    If all numbers along the axis are -inf, the result is NaN.
+    If all numbers along the axis are -inf, or one of them is +inf, the result is NaN.
 
     Args:
         x      numbers [...]
-        axis   axis of i and j, along which the results sum to 1
+        axis   axis of i and j, along which the results sum to 1, or a tuple of axes
     """
     return ops.softmax(as_float(x), axis)
 
@@ -138,11 +143,12 @@ def log_softmax(x, axis=-1):
     """Return the logarithm of the softmax along an axis, xᵢ - ln Σⱼ exp xⱼ, in the shape of x.
 
     The logarithm of `softmax` would be -inf where exp xᵢ is rounded to 0, but this function is
-    accurate there too.
+    accurate there too. If all numbers along the axis are -inf, or one of them is +inf, the result
+    is NaN.
 
     Args:
         x      numbers [...]
-        axis   axis of i and j
+        axis   axis of i and j, or a tuple of axes
     """
     return ops.log_softmax(as_float(x), axis)
 
@@ -155,7 +161,7 @@ def logsumexp(x, axis=-1, keepdims=False):
 
     Args:
         x          numbers [...]
-        axis       axis of the sum, or a tuple of axes
+        axis       axis of the sum, a tuple of axes, or None for all axes
         keepdims   True: keep the axis with length 1. False: remove it
     """
     x = as_float(x)

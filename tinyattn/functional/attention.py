@@ -49,7 +49,8 @@ def scaled_dot_product_attention(
 
     Raises:
         ValueError: the shapes do not fit, or impl has another value
-        TypeError: the mask is not bool, or q, k, v or bias is not floating point
+        TypeError: the mask is not bool, q, k, v or bias is not floating point, or scale is not a
+            number
 
     Source: Vaswani et al. 2017, eq. 1, and slides N09, N10.
     """
@@ -76,7 +77,7 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
                     these thirds contains the H heads, one after the other
         num_heads   number H of heads
         mask        bool, broadcast to [..., H, T, T], True where query t may attend to key s, or
-                    None for everywhere
+                    None for everywhere. A mask [B, T, T] needs an axis for the heads, mask[:, None]
         bias        numbers added to the scores, broadcast to [..., H, T, T], or None for 0
         causal      True: token t attends only to the tokens ≤ t
 
@@ -105,7 +106,9 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
         x, bias = of_one_dtype(x, _tensor(bias, "bias"))
     for name, a in (("mask", mask), ("bias", bias)):
         if a is not None:
-            _must_broadcast(f"attention: {name}", a.shape, (*lead, num_heads, T, T))
+            _must_broadcast(
+                f"packed_self_attention: {name}", a.shape, (*lead, num_heads, T, T), "..., H, T, T"
+            )
     return attention.packed_self_attention(x, mask, bias, bool(causal), num_heads)
 
 
@@ -129,7 +132,8 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
 
     Raises:
         ValueError: the shapes do not fit
-        TypeError: the mask is not bool, or q, k or bias is not floating point
+        TypeError: the mask is not bool, q, k or bias is not floating point, or scale is not a
+            number
     """
     q, k, _, mask, bias, scale = _check_inputs(q, k, k, mask, bias, scale)
     return attention.attention_weights(q, k, mask, bias, causal, scale)
@@ -152,6 +156,13 @@ def _check_inputs(q, k, v, mask, bias, scale):
         shapes = ", ".join(f"{n} {x.shape}" for n, x in zip("qkv", (q, k, v), strict=True))
         raise ValueError(f"attention: {fact} ({shapes})") from None
     q, k, v, bias = of_one_dtype(q, k, v, bias)
+    if scale is not None and (isinstance(scale, Tensor) or np.ndim(scale)):
+        raise TypeError(
+            f"attention: scale must be a number, got {type(scale).__name__}. Multiply q by it, and "
+            "pass scale=1"
+        )
+    if scale is not None and not isinstance(scale, np.ndarray):
+        check_range("attention", scale=scale)
     scale = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
     return q, k, v, mask, bias, scale
 
@@ -194,9 +205,9 @@ def _shape_of_scores(q, k, v):
         raise ValueError("the leading axes do not broadcast") from None
 
 
-def _must_broadcast(name, own, shape):
+def _must_broadcast(name, own, shape, axes="..., T, S"):
     fits = len(own) <= len(shape) and all(
         n in (1, m) for n, m in zip(own, shape[len(shape) - len(own) :], strict=True)
     )
     if not fits:
-        raise ValueError(f"{name} {own} does not broadcast to [..., T, S] = {shape}")
+        raise ValueError(f"{name} {own} does not broadcast to [{axes}] = {shape}")

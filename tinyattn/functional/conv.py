@@ -15,7 +15,7 @@ x is [B, C, L] or [B, C, H, W]. If x has no batch axis, the result has none eith
 
 import numpy as np
 
-from tinyattn.engine.convert import as_tensor, of_one_dtype
+from tinyattn.engine.convert import as_tensor, of_one_dtype, to_array
 from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops.conv import convolution, table_and_places
@@ -177,8 +177,8 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
         y [B, O, L'] or [O, L'] with L' = (L + 2 padding - dilation (K - 1) - 1) // stride + 1
 
     Raises:
-        ValueError: the channels do not match, the window does not fit, or an option has a wrong
-            value
+        ValueError: x or weight does not have these axes, the channels do not match, the window does
+            not fit, or an option has another value
     """
     return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, impl, 1)
 
@@ -206,8 +206,8 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
         y [B, O, H', W'], or [O, H', W'] if x has no batch axis
 
     Raises:
-        ValueError: the channels do not match, the window does not fit, or an option has a wrong
-            value
+        ValueError: x or weight does not have these axes, the channels do not match, the window does
+            not fit, or an option has another value
     """
     return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, impl, 2)
 
@@ -226,6 +226,11 @@ def _pool(operation, name, x, kernel_size, stride, padding, dilation, n, impl):
         )
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     _check_fit(name, [m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True)], span)
+    if operation is max_pool and max(padding) > 0 and x.dtype.kind != "f":
+        raise TypeError(
+            f"{name}: x must be floating point to be padded with -inf, got {x.dtype}. Convert it "
+            "with .astype(np.float32)"
+        )
     y = operation(x, kernel, stride, padding, dilation, impl=impl, name=name)
     return y[0] if unbatched else y
 
@@ -256,7 +261,9 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
         y [B, C, L'] or [C, L'] with L' = (L + 2 padding - dilation (K - 1) - 1) // stride + 1
 
     Raises:
-        ValueError: the window does not fit, or an option is out of its range
+        ValueError: x does not have these axes, the window does not fit, or an option is out of its
+            range
+        TypeError: padding is not 0, and x is not floating point
         NotImplementedError: ceil_mode is True
     """
     _refuse("max_pool1d", ceil_mode=(ceil_mode, False))
@@ -282,7 +289,9 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
         y [B, C, H', W'], or [C, H', W'] if x has no batch axis
 
     Raises:
-        ValueError: the window does not fit, or an option is out of its range
+        ValueError: x does not have these axes, the window does not fit, or an option is out of its
+            range
+        TypeError: padding is not 0, and x is not floating point
         NotImplementedError: ceil_mode is True
     """
     _refuse("max_pool2d", ceil_mode=(ceil_mode, False))
@@ -316,7 +325,8 @@ def avg_pool1d(
         y [B, C, L'] or [C, L'] with L' = (L + 2 padding - K) // stride + 1
 
     Raises:
-        ValueError: the window does not fit, or an option is out of its range
+        ValueError: x does not have these axes, the window does not fit, or an option is out of its
+            range
         NotImplementedError: ceil_mode or count_include_pad has another value
     """
     _refuse("avg_pool1d", ceil_mode=(ceil_mode, False), count_include_pad=(count_include_pad, True))
@@ -352,7 +362,8 @@ def avg_pool2d(
         y [B, C, H', W'], or [C, H', W'] if x has no batch axis
 
     Raises:
-        ValueError: the window does not fit, or an option is out of its range
+        ValueError: x does not have these axes, the window does not fit, or an option is out of its
+            range
         NotImplementedError: ceil_mode, count_include_pad or divisor_override has another value
     """
     _refuse(
@@ -376,7 +387,9 @@ def pad(input, pad, mode="constant", value=0.0):
         value   value of the added elements, or None for 0
 
     Raises:
-        ValueError: pad does not have two numbers for each of the last axes
+        ValueError: pad does not have two numbers for each of the last axes, more elements would be
+            removed than there are, or value does not fit into the dtype of input
+        TypeError: value is not a number
         NotImplementedError: mode is not "constant"
     """
     _refuse("pad", mode=(mode, "constant"))
@@ -384,13 +397,28 @@ def pad(input, pad, mode="constant", value=0.0):
     fits = isinstance(pad, tuple | list) and len(pad) % 2 == 0 and len(pad) // 2 <= input.ndim
     if not fits or not all(isinstance(n, int | np.integer) for n in pad):
         raise ValueError(
-            "pad: pad must be whole numbers (before, after) for the last axis, followed by the "
-            f"same for the axis before it, and so on, got {pad!r} for shape {input.shape}"
+            "pad: pad must be a tuple of whole numbers (before, after) for the last axis, followed "
+            "by the same for the axis before it, and so on, got "
+            f"{pad!r} for input of shape {input.shape}"
+        )
+    value = 0.0 if value is None else value
+    if np.ndim(value) or np.asarray(to_array(value)).dtype.kind not in "fiub":
+        raise TypeError(f"pad: value must be a number, got {value!r}")
+    if any(pad) and input.dtype.kind in "iub" and np.asarray(to_array(value)) % 1 != 0:
+        raise ValueError(
+            f"pad: value={value} cannot be stored in input of dtype {input.dtype}. Convert input "
+            "with .astype(np.float32)"
         )
     widths = [(0, 0)] * (input.ndim - len(pad) // 2)
     widths += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    for (a, b), n in zip(widths, input.shape, strict=True):
+        if max(0, -a) + max(0, -b) > n:
+            raise ValueError(
+                f"pad: ({a}, {b}) removes more elements than an axis of length {n} has, got "
+                f"pad={pad!r} for input of shape {input.shape}"
+            )
     cut = tuple(
         slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(widths, input.shape, strict=True)
     )
     grown = [(max(0, a), max(0, b)) for a, b in widths]
-    return np.pad(input[cut], grown, constant_values=0.0 if value is None else value)
+    return np.pad(input[cut], grown, constant_values=value)

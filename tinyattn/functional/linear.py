@@ -49,11 +49,13 @@ def check_indices(name, ids, n, ignore=None, what="ids"):
         wrong &= ids != ignore
     if wrong.any():
         expected += "" if n > 0 else f" i with 0 <= i < {n}"
-        raise IndexError(
-            f"{name}: expected {expected}, got {int(ids[wrong].flat[0])} at "
-            f"{tuple(int(i) for i in np.argwhere(wrong)[0])}"
-        )
+        raise IndexError(f"{name}: expected {expected}, got {int(ids[wrong].flat[0])}{_at(wrong)}")
     return ids
+
+
+def _at(wrong):
+    """Return " at index (...)" for the first True of an array, or "" for a single one."""
+    return f" at index {tuple(map(int, np.argwhere(wrong)[0]))}" if wrong.ndim else ""
 
 
 @with_torch_hints
@@ -63,16 +65,27 @@ def embedding(ids, weight, padding_idx=None):
     Args:
         ids           whole numbers [...] from 0 to V - 1
         weight        the table [V, D], with V rows of D features
-        padding_idx   index of a row that gets no gradient, or None
+        padding_idx   index of a row that gets no gradient, or None. A negative number counts from
+                      the end
 
     Returns:
         the rows [..., D]
 
     Raises:
-        TypeError: the ids are not whole numbers
+        ValueError: the weight is not a table, or padding_idx is not one of its rows
+        TypeError: the ids, or padding_idx, are not whole numbers
         IndexError: an id is outside of [0, V)
     """
     weight = as_tensor(weight)
+    if weight.ndim != 2:
+        raise ValueError(
+            f"embedding: weight must be a table [V, D], got shape {weight.shape}. Write "
+            "embedding(ids, weight)"
+        )
+    V = len(weight.data)
+    check_range(
+        "embedding", -V, below=V, whole=True, optional=("padding_idx",), padding_idx=padding_idx
+    )
     ids = check_indices("embedding", ids, weight.shape[0])
     y = getitem(weight, ids)
     if padding_idx is None:
@@ -99,6 +112,8 @@ def one_hot(ids, num_classes=None):
     ids = np.asarray(to_array(ids))
     if num_classes is None:
         number = ids.size and ids.dtype.kind in "iu"
+        if number and ids.min() < 0:
+            raise IndexError(f"one_hot: expected integers >= 0, got {ids.min()}{_at(ids < 0)}")
         num_classes = max(int(ids.max()) + 1, 1) if number else 0
     check_range("one_hot", 0, whole=True, num_classes=num_classes)
     ids = check_indices("one_hot", ids, num_classes)
@@ -122,13 +137,16 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
 
     Args:
         x      numbers [...]
-        p      order of the norm ‖x‖_p = (Σ |x|ᵖ)^(1/p), where 2 is the Euclidean norm
+        p      order p > 0 of the norm ‖x‖_p = (Σ |x|ᵖ)^(1/p), where 2 is the Euclidean norm and
+               np.inf the maximum of |x|
         axis   axis of the sum. The default 1 is for rows [N, D]
         eps    smallest divisor, eps >= 0
 
     Raises:
-        ValueError: eps is negative or not finite
+        ValueError: p is not positive, eps is negative or not finite, or x has no such axis
+        TypeError: p or eps is not a number
     """
+    check_range("normalize", above=0, p=p)
     x = as_tensor(x)
     if x.dtype == np.float16:  # in float16, squares overflow from 256 on, and 1e-12 is 0
         return normalize(x.astype(np.float32), p, axis, eps).astype(x.dtype)
@@ -146,7 +164,8 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
         eps    ε >= 0, the smallest value of each length in the divisor
 
     Raises:
-        ValueError: the shapes do not broadcast, or eps is negative or not finite
+        ValueError: the shapes do not broadcast or have no such axis, or eps is negative or not
+            finite
     """
     x1, x2 = as_tensor(x1), as_tensor(x2)
     try:

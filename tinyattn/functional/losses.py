@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.boxes import one_box
-from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.convert import as_float, as_tensor, to_array
 from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.functional.activations import log_softmax
@@ -117,6 +117,17 @@ def _check_not_negative(name, what, weight):
         raise ValueError(f"{name}: expected {what} >= 0, got {wrong:g}{why}")
 
 
+def _check_broadcast(name, what, weight, shape):
+    """Raise ValueError unless the weight broadcasts to the shape of the losses."""
+    own = np.shape(to_array(weight)) if weight is not None else ()
+    if len(own) > len(shape) or any(
+        n not in (1, m) for n, m in zip(own[::-1], shape[::-1], strict=False)
+    ):
+        raise ValueError(
+            f"{name}: {what} must broadcast to the shape {shape} of the input, got shape {own}"
+        )
+
+
 def _check_unit_interval(name, target):
     """Raise for targets outside of [0, 1], whose loss has no meaning and may be negative."""
     t = to_array(target)
@@ -141,8 +152,8 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
         reduction   "mean" or "sum" of the losses, or "none" for the loss of each element
 
     Raises:
-        ValueError: the shapes differ, a number is not between 0 and 1, a weight is negative, or
-            reduction has another value
+        ValueError: the shapes differ, a number is not between 0 and 1, a weight is negative or does
+            not broadcast, or reduction has another value
     """
     input, target = _same_shape("binary_cross_entropy", input, target)
     _check_order("binary_cross_entropy", input, target)
@@ -159,6 +170,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
         )
     _check_unit_interval("binary_cross_entropy", target)
     _check_not_negative("binary_cross_entropy", "weight", weight)
+    _check_broadcast("binary_cross_entropy", "weight", weight, input.shape)
     losses = -(
         np.multiply(target, _log_at_least_minus_100(input))
         + np.subtract(1, target) * _log_at_least_minus_100(np.subtract(1, input))
@@ -183,14 +195,15 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
         pos_weight   factor w >= 0 of the positive examples, broadcast to x, or None for 1
 
     Raises:
-        ValueError: the shapes differ, a target is not between 0 and 1, a weight is negative, or
-            reduction has another value
+        ValueError: the shapes differ, a target is not between 0 and 1, a weight is negative or does
+            not broadcast, or reduction has another value
     """
     input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
     _check_order("binary_cross_entropy_with_logits", input, target)
     _check_unit_interval("binary_cross_entropy_with_logits", target)
-    _check_not_negative("binary_cross_entropy_with_logits", "weight", weight)
-    _check_not_negative("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
+    for what, w in (("weight", weight), ("pos_weight", pos_weight)):
+        _check_not_negative("binary_cross_entropy_with_logits", what, w)
+        _check_broadcast("binary_cross_entropy_with_logits", what, w, input.shape)
     positive = np.multiply(target, softplus(np.negative(input)))
     if pos_weight is not None:
         positive = positive * pos_weight
@@ -210,7 +223,8 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
                        or a single number for x [C]
         weight         weight >= 0 of each class [C], by which the losses are multiplied, or None
                        for 1. "mean" divides by the sum of the weights of all targets
-        ignore_index   targets with this value have the loss 0 and do not count in the mean
+        ignore_index   targets with this value have the loss 0 and do not count in the mean, which
+                       is NaN if all have it
         reduction      "mean" or "sum" of the losses, or "none" for the loss of each example
 
     Raises:
@@ -218,7 +232,14 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
         TypeError: the targets are not whole numbers
         IndexError: a class is outside of [0, C)
     """
-    return _nll_loss("nll_loss", as_tensor(input), target, weight, ignore_index, reduction)
+    input = as_tensor(input)
+    _check_classes("nll_loss", input)
+    return _nll_loss("nll_loss", input, target, weight, ignore_index, reduction)
+
+
+def _check_classes(name, input):
+    if input.ndim == 0:
+        raise ValueError(f"{name}: input must be [N, C, ...] or [C], got a single number")
 
 
 def _nll_loss(name, input, target, weight, ignore_index, reduction):
@@ -315,15 +336,16 @@ def cross_entropy(
         weight            weight >= 0 of each class [C], by which the losses are multiplied, or None
                           for 1. "mean" divides by the sum of the weights of all targets or, for
                           probabilities, by the number of examples
-        ignore_index      targets with this value have the loss 0 and do not count in the mean
+        ignore_index      targets with this value have the loss 0 and do not count in the mean,
+                          which is NaN if all have it. It has no effect on probabilities
         reduction         "mean" or "sum" of the losses, or "none" for the loss of each example
         label_smoothing   ε, 0 <= ε <= 1. The probabilities of the target (1 for the right class)
                           become (1 - ε) target + ε / C
 
     Raises:
-        ValueError: the shapes do not fit, a weight is negative, or label_smoothing or reduction has
-            another value
-        TypeError: the targets are not whole numbers
+        ValueError: the shapes do not fit, a weight is negative, a probability is not from 0 to 1,
+            or label_smoothing or reduction has another value
+        TypeError: the targets are neither whole numbers nor probabilities
         IndexError: a class is outside of [0, C)
     """
     check_range("cross_entropy", 0, 1, label_smoothing=label_smoothing)
@@ -334,6 +356,8 @@ def cross_entropy(
             f"shape {np.shape(target)}. Are they swapped? Write cross_entropy(scores, labels)"
         )
     _check_order("cross_entropy", input, target)
+    _check_classes("cross_entropy", input)
+    input = as_float(input)
     axis = 0 if input.ndim == 1 else 1
     soft = np.shape(target) == input.shape and np.asarray(to_array(target)).dtype.kind == "f"
     if input.ndim == 2 and not soft and label_smoothing == 0:  # the usual case
@@ -366,7 +390,11 @@ def cross_entropy(
 
 
 def _soft_targets(log_p, target, weight, reduction, label_smoothing, axis):
-    n_classes = log_p.shape[axis]
+    n_classes, target = log_p.shape[axis], as_tensor(target)
+    t = target.data
+    if t.size and not (t.min() >= -1e-3 and t.max() <= 1 + 1e-3):  # rounding is not a mistake
+        wrong = t[~((t >= -1e-3) & (t <= 1 + 1e-3))].flat[0]
+        raise ValueError(f"cross_entropy: expected probabilities 0 <= target <= 1, got {wrong:g}")
     target = (1 - label_smoothing) * target + label_smoothing / n_classes
     losses = -log_p * target
     if weight is not None:
@@ -386,14 +414,15 @@ def kl_div(input, target, reduction="mean", log_target=False):
 
     Args:
         input        logarithms x of the predicted probabilities [...]
-        target       probabilities t, in the shape of x
+        target       probabilities t, in the shape of x. An element with t = 0 counts 0
         reduction    "mean" or "sum" over all elements, "none" for each element, or "batchmean" for
                      the sum divided by the length of the first axis, which is the mean divergence
                      of the examples
-        log_target   True: the target is ln t
+        log_target   True: the target is ln t, which must be finite
 
     Raises:
-        ValueError: the shapes differ, or reduction has another value
+        ValueError: the shapes differ, reduction has another value, or it is "batchmean" for single
+            numbers
     """
     input, target = _same_shape("kl_div", input, target)
     if log_target:
@@ -403,5 +432,9 @@ def kl_div(input, target, reduction="mean", log_target=False):
         log_t = np.log(np.where(positive, target, 1))  # 0 ln 0 counts as 0
         losses = target * (log_t - input)
     if reduction == "batchmean":
+        if losses.ndim == 0:
+            raise ValueError(
+                'kl_div: reduction="batchmean" needs input [N, ...], got a single number'
+            )
         return np.sum(losses) / losses.shape[0]
     return _reduce("kl_div", losses, reduction, also=', "batchmean"')

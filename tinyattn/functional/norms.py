@@ -58,6 +58,7 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     Raises:
         ValueError: the last axes of x, the weight or the bias do not have the shape
             normalized_shape, or eps is negative
+        TypeError: normalized_shape is neither a whole number nor a tuple of them
 
     Source: Ba, Kiros, Hinton 2016.
     """
@@ -85,6 +86,8 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     Raises:
         ValueError: the last axes of x or the weight do not have the shape normalized_shape, or eps
             is negative
+        TypeError: normalized_shape is neither a whole number nor a tuple of them, or eps is None
+            and x is not floating point
 
     Source: Zhang, Sennrich 2019.
     """
@@ -92,6 +95,11 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     check_range("rms_norm", 0, below=math.inf, eps=eps, optional=("eps",))
     axes = _last_axes("rms_norm", x, normalized_shape)
     _check_shapes("rms_norm", x.shape[axes[0] :], weight=weight)
+    if eps is None and x.dtype.kind != "f":
+        raise TypeError(
+            f"rms_norm: x must be floating point, got {x.dtype}. Convert it with "
+            ".astype(np.float32), or pass eps="
+        )
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
     if x.dtype == np.float16:
         return _wide(lambda x: norms.norm(x, weight, None, eps, False, axes), x, weight)
@@ -121,6 +129,7 @@ def batch_norm(
     Raises:
         ValueError: a shape does not fit, in training there is a single value for each feature,
             without training a running average is None, or a setting is outside of its range
+        TypeError: in training, a running average is not a floating-point array
 
     Source: Ioffe, Szegedy 2015.
     """
@@ -142,6 +151,15 @@ def batch_norm(
             raise ValueError(
                 f"batch_norm: without training=True, {what} must be an array [{C}], got None. Pass "
                 "it, or training=True to use the mean and variance of the batch"
+            )
+        if (
+            average is not None
+            and training
+            and getattr(average, "dtype", np.dtype("O")).kind != "f"
+        ):
+            raise TypeError(
+                f"batch_norm: {what} must be a floating-point array, in which the new average is "
+                f"stored, got {getattr(average, 'dtype', type(average).__name__)}"
             )
     n = math.prod((len(x), *x.shape[2:]))
     items = x if x.ndim == 2 else np.reshape(np.moveaxis(x, 1, -1), (n, C))

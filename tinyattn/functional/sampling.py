@@ -21,23 +21,31 @@ def multinomial(input, *, rng=None):
                 sets
 
     Returns:
-        an array [...] of indices, whole numbers in [0, V)
+        an array [...] of indices, whole numbers in [0, V), or a single index for a single row
 
     Raises:
-        ValueError: a number is negative, nan or infinite, or a row has no positive number
+        ValueError: input is a single number, a number is negative, NaN or infinite, or a row has no
+            positive number
     """
     p = np.asarray(to_array(input), np.float64)
     if p.ndim == 0:
         raise ValueError(f"multinomial: expected probabilities [..., V], got the single number {p}")
     right = (p >= 0) & np.isfinite(p)
     if not right.all():
+        wrong = p[~right][0]
+        advice = "Look for NaN or infinity in the scores from which they were computed"
+        if wrong < 0:
+            advice = "For scores, apply F.softmax(scores) first"
         raise ValueError(
-            f"multinomial: expected probabilities, finite with p >= 0, got {p[~right][0]:g}. For "
-            "scores, apply F.softmax(scores) first"
+            f"multinomial: expected probabilities, finite with p >= 0, got {wrong:g}. {advice}"
         )
+    if p.size and p.max() > 1e300:  # the sum must not overflow
+        p = p / p.max(axis=-1, keepdims=True)
     total = np.cumsum(p, axis=-1)
     if not np.all(total[..., -1:] > 0) or p.shape[-1] == 0:
-        raise ValueError("multinomial: a row of probabilities has no positive number")
+        empty = ~(p > 0).any(axis=-1)
+        which = f"row {tuple(map(int, np.argwhere(empty)[0]))}" if empty.ndim else "the row"
+        raise ValueError(f"multinomial: {which} of the probabilities has no positive number")
     u = generator(rng).random(total.shape[:-1]) * total[..., -1]
     # u falls into the interval of one index in the cumulated probabilities. The interval of an
     # impossible index is empty.

@@ -62,24 +62,26 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
 
         q_j = arctanh² β_j + q_min                the charge of point j
         V̌_k(x) = |x - x_αk|² q_αk                 attracts the points of object k
-        V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk      repels all other points
+        V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk      repels all other points closer than 1
 
     N, K and N_B count the points, objects and noise points of an event. α_k is the point of object
     k with the highest charge. M_jk is 1 if point j belongs to object k, and n_i is 1 if point i is
-    noise, otherwise they are 0.
+    noise, otherwise they are 0. A β above 0.9999 counts as 0.9999 in arctanh, whose pole
+    is at 1.
 
     L_p is a weighted mean with the weights w(β) = arctanh² β, so it also gives β a gradient, which
     lowers β for a point that predicts worse than the mean:
 
         ∂L_p/∂β_i = w'(β_i) (L_i - L_p) / Σ w
 
-    A term without any summands is 0. The time grows with points × objects, and the memory
-    with points + objects.
+    A term without any summands is 0. The time grows with the points × objects of each event, and
+    the memory with points + objects.
 
     Args:
         beta            condensation strength β of each point [N], in [0, 1], for example a sigmoid
         x               coordinates of the points in the space where they condense [N, C]
-        truth           index of each point's object [N] int, negative for noise
+        truth           index of each point's object [N] int, negative for noise. The same number in
+                        two events means two different objects
         property_loss   L_i [N], the error of the properties predicted at point i. None: L_p is 0
         batch           index of each point's event [N] int, or None for a single event. The loss is
                         the mean over the events
@@ -92,11 +94,11 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
 
     Raises:
         ValueError: shapes do not fit, truth or batch does not consist of whole numbers, there are
-            no points, a β is not in [0, 1], or q_min < 0
+            no points, a β is not in [0, 1], a coordinate is not finite, or q_min < 0
 
     Source: Kieseler 2020 and slide KB02.
     """
-    t = condensation_terms(beta, x, truth, property_loss, batch, q_min)
+    t = _terms("condensation_loss", beta, x, truth, property_loss, batch, q_min)
     return t.properties + s_C * (t.attraction + t.repulsion + t.condensation_points + s_B * t.noise)
 
 
@@ -106,7 +108,8 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     Args:
         beta            condensation strength β of each point [N], in [0, 1], for example a sigmoid
         x               coordinates of the points in the space where they condense [N, C]
-        truth           index of each point's object [N] int, negative for noise
+        truth           index of each point's object [N] int, negative for noise. The same number in
+                        two events means two different objects
         property_loss   L_i [N], the error of the properties predicted at point i. None: the term
                         `properties` is 0
         batch           index of each point's event [N] int, or None for a single event. The terms
@@ -118,12 +121,17 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
 
     Raises:
         ValueError: shapes do not fit, truth or batch does not consist of whole numbers, there are
-            no points, a β is not in [0, 1], or q_min < 0
+            no points, a β is not in [0, 1], a coordinate is not finite, or q_min < 0
     """
+    return _terms("condensation_terms", beta, x, truth, property_loss, batch, q_min)
+
+
+def _terms(name, beta, x, truth, property_loss, batch, q_min):
+    """Return `condensation_terms`, with the name of the called function in error messages."""
     beta, x = as_tensor(beta), as_tensor(x)
     property_loss = None if property_loss is None else as_tensor(property_loss)
-    truth, events = _check_loss_arguments(beta, x, truth, property_loss, batch)
-    check_range("condensation_loss", 0, below=math.inf, q_min=q_min)
+    truth, events = _check_loss_arguments(name, beta, x, truth, property_loss, batch)
+    check_range(name, 0, below=math.inf, q_min=q_min)
     E, event = len(events), np.empty(len(truth), np.intp)
     for e, rows in enumerate(events):
         event[rows] = e
@@ -240,19 +248,21 @@ def _properties(loss, charge, event, E):
     return np.mean(np.where(some, total / np.where(some, weight, 1), 0))
 
 
-def _check_loss_arguments(beta, x, truth, property_loss, batch):
+def _check_loss_arguments(name, beta, x, truth, property_loss, batch):
     """Return truth as an array, and the rows of each event, after checking all arguments."""
-    name, truth = "condensation_loss", np.asarray(to_array(truth))
+    truth = np.asarray(to_array(truth))
     if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
         raise ValueError(f"{name}: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}")
     N = len(beta)
     if truth.shape != (N,) or truth.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: expected truth to be {N} whole numbers, the object of each "
-            f"point (negative: noise), got {truth.dtype} {truth.shape}"
+            f"point (negative: noise), got {truth.dtype} of shape {truth.shape}"
         )
     if property_loss is not None and property_loss.shape != (N,):
-        raise ValueError(f"{name}: expected property_loss [{N}], got {property_loss.shape}")
+        raise ValueError(
+            f"{name}: expected property_loss [{N}], one for each point, got {property_loss.shape}"
+        )
     values = to_array(beta)
     if N == 0:
         raise ValueError(f"{name}: expected at least one point, got none")
@@ -267,6 +277,7 @@ def _check_loss_arguments(beta, x, truth, property_loss, batch):
             f"{name}: expected beta between 0 and 1, got {values.min():.3g} to "
             f"{values.max():.3g}. Did you forget the sigmoid?"
         )
+    _finite(name, "x", to_array(x))
     return truth, _events(name, batch, N)
 
 
@@ -301,7 +312,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
     Returns:
         (found [N], points [K]), arrays of int64. found[i] is the object of point i, from 0 to
         K - 1, or -1 if it belongs to none, and points[k] is the index of the condensation point of
-        object k
+        object k. The objects of all events are numbered together
 
     Raises:
         ValueError: shapes do not fit, t_d < 0, beta or x is NaN or infinite, or batch does not
@@ -377,7 +388,7 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
                     object, such as the first result of `condense`
         truth       index of each point's true object [N] int, negative for noise
         threshold   a pair matches only if its IoU is above this number
-        weights     w_i [N], for example the energies of the points, or None for w_i = 1
+        weights     w_i >= 0 [N], for example the energies of the points, or None for w_i = 1
         batch       index of each point's event [N] int, or None for a single event. The same number
                     in two events means two different objects
 
@@ -387,12 +398,12 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
     Raises:
         TypeError: found or truth is the pair that `condense` returns instead of its first element
         ValueError: shapes do not fit, found, truth or batch does not consist of whole numbers, or a
-            weight is NaN or infinite
+            weight is negative, NaN or infinite
 
     Source: slide K59.
     """
     for name, given in (("found", found), ("truth", truth)):
-        if isinstance(given, tuple):
+        if isinstance(given, tuple) and any(np.ndim(part) for part in given):
             raise TypeError(
                 f"match: expected {name} as an array [N], got a tuple of {len(given)}. Unpack both "
                 f"results of condense: found, points = condense(beta, x)"
@@ -407,10 +418,14 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
     w = np.ones(len(found)) if weights is None else np.asarray(to_array(weights))
     if w.shape != found.shape:
         raise ValueError(
-            f"match: expected weights {found.shape}, one for each point, got {w.shape}"
+            f"match: expected weights of shape {found.shape}, one for each point, got {w.shape}"
         )
     check_range("match", threshold=threshold)
     w = _finite("match", "weights", w)
+    if w.min(initial=0) < 0:
+        raise ValueError(
+            f"match: expected weights >= 0, got {w.min():.3g} at point {w.argmin()} of {len(w)}"
+        )
     event = np.zeros(len(found), np.intp)
     for number, rows in enumerate(_events("match", batch, len(found))):
         event[rows] = number

@@ -12,9 +12,10 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.graph.message import nodes, propagate
 from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
-from tinyattn.graph.validation import check_choice
+from tinyattn.graph.validation import check_callable, check_choice
 from tinyattn.nn import Linear, Module, Parameter
 from tinyattn.nn.init import xavier_parameter
 from tinyattn.nn.validation import check_sizes
@@ -29,14 +30,14 @@ class GCNConv(Module):
 
     N(i) are the nodes with an edge to i, and w_ij is the weight of the edge from j to i, which is 1
     for a new self-loop. The parameters are Θ = lin.weight [out_channels, in_channels] and b = bias.
-    Call the layer with (x, graph, edge_weight=None). A node without edges receives a message only
-    from itself. Without self-loops, it has d = 0 and receives nothing.
+    Call the layer with (x, graph, edge_weight=None). A node without incoming edges receives a
+    message only from itself. Without self-loops, it has d = 0 and receives nothing, so y = b.
 
     Args:
         in_channels      number of features of x
         out_channels     number of features of y
-        add_self_loops   True: every node without an edge to itself gets one. False: the edges are
-                         used as they are
+        add_self_loops   True: every node gets exactly one edge to itself, with the weight of its
+                         old one if there was one. False: the edges are used as they are
         bias             False: no b is added
         rng              seed or numpy.random.Generator for the initial values, or None for the
                          default generator
@@ -72,8 +73,8 @@ class GCNConv(Module):
         if np.any(to_array(d) < 0):
             worst = int(np.argmin(to_array(d)))
             raise ValueError(
-                f"GCNConv: expected edge_weight >= 0, but the weights of the edges to node {worst} "
-                f"add up to {to_array(d)[worst]:.3g}, which has no square root"
+                f"GCNConv: the edge_weight of the edges to node {worst} add up to "
+                f"{to_array(d)[worst]:.3g}, which has no square root. Use weights >= 0"
             )
         empty = np.equal(d, 0)
         r = np.where(empty, 0, 1 / np.sqrt(np.where(empty, 1, d)))
@@ -88,12 +89,12 @@ class GCNConv(Module):
         """
         if w is None:
             w = np.ones(graph.num_edges, dtype)
-        elif np.shape(w) != (graph.num_edges,) or not hasattr(w, "dtype"):
+        elif np.shape(w) != (graph.num_edges,) or not hasattr(w, "dtype") or w.dtype.kind == "b":
             came = f"{type(w).__name__}. Write np.array(edge_weight)"
-            came = f"shape {w.shape}" if hasattr(w, "shape") else came
+            came = f"{w.dtype} of shape {w.shape}" if hasattr(w, "dtype") else came
             raise ValueError(
-                "GCNConv: edge_weight must be an array with a weight for each of the "
-                f"{graph.num_edges} edges, got {came}"
+                f"GCNConv: edge_weight must be an array [{graph.num_edges}] with a number for each "
+                f"edge, got {came}"
             )
         if not self.add_self_loops:
             return graph, w
@@ -115,8 +116,8 @@ class GATConv(Module):
 
     N(i) are the nodes with an edge to i. Each of the H heads has a separate part of Θ = lin.weight
     [H · out_channels, in_channels] and separate vectors α_dst and α_src, which are att_dst and
-    att_src [1, H, out_channels]. The vector α of the paper is [α_dst ‖ α_src] here. Call the layer
-    with (x, graph).
+    att_src [1, H, out_channels]. The vector α of the paper is [α_dst ‖ α_src] here. Features of the
+    edges are not used. Call the layer with (x, graph).
 
     Args:
         in_channels      number of features of x
@@ -130,6 +131,9 @@ class GATConv(Module):
         bias             False: no b is added
         rng              seed or numpy.random.Generator for the initial values and the dropout, or
                          None for the default generator
+
+    Raises:
+        ValueError: a size is not a whole number >= 1, or dropout is not between 0 and 1
 
     Source: Veličković et al. 2018 and slides K41, N05.
     """
@@ -147,6 +151,8 @@ class GATConv(Module):
         rng=None,
     ):
         check_sizes(self, in_channels=in_channels, out_channels=out_channels, heads=heads)
+        check_range("GATConv", 0, 1, dropout=dropout)
+        check_range("GATConv", negative_slope=negative_slope)
         # generator for dropout, or None for the default generator
         self.rng = None if rng is None else generator(rng)
         rng = generator(rng if self.rng is None else self.rng)
@@ -179,7 +185,7 @@ class GATConv(Module):
         return y if self.bias is None else y + self.bias
 
     def attention(self, x, graph):
-        """Return the attention weights, and the graph to whose edges they belong.
+        """Return the graph with the edges of the attention, and the weights of these edges.
 
         Args:
             x       features of the nodes [N, in_channels]
@@ -188,6 +194,10 @@ class GATConv(Module):
         Returns:
             (graph, a [E, H]), where the graph includes the self-loops (if add_self_loops is True),
             and a contains the weight of each of its E edges for each head, without dropout
+
+        Raises:
+            ValueError: as in `forward`
+            TypeError: as in `forward`
         """
         return self._attend(x, graph)[1:]
 
@@ -223,12 +233,17 @@ class GraphNetBlock(Module):
 
     Raises:
         ValueError: `aggregate` is unknown
+        TypeError: a model is not a module or function
 
     Source: Battaglia et al. 2018 and slide K35.
     """
 
     def __init__(self, edge_model=None, node_model=None, global_model=None, aggregate="sum"):
         check_choice("GraphNetBlock", "aggregate", aggregate, SEGMENT)
+        models = {"edge": edge_model, "node": node_model, "global": global_model}
+        for kind, model in models.items():
+            if model is not None:
+                check_callable("GraphNetBlock", f"{kind}_model", model, "from [M, F] to [M, F']")
         self.edge_model, self.node_model, self.global_model = edge_model, node_model, global_model
         self.aggregate = aggregate
 
@@ -242,17 +257,20 @@ class GraphNetBlock(Module):
             u       features of the graphs [G, F''], or None
 
         Raises:
-            ValueError: x, e or u is not a matrix with a row for each node, edge or graph
+            ValueError: x, e or u is not a matrix with a row for each node, edge or graph, or a
+                model accepts a different number of features
             TypeError: x is not an array, or `graph` is not a Graph
         """
         x = nodes("GraphNetBlock", x, graph)
         e, u = (None if f is None else as_tensor(f) for f in (e, u))
         N, G = graph.num_nodes, graph.num_graphs
         of_node = np.zeros(N, np.intp) if graph.batch is None else graph.batch
-        for name, features, n in (("x", x, N), ("e", e, graph.num_edges), ("u", u, G)):
+        rows = ("x", x, N, "node"), ("e", e, graph.num_edges, "edge"), ("u", u, G, "graph")
+        for name, features, n, of in rows:
             if features is not None and (features.ndim != 2 or len(features) != n):
                 raise ValueError(
-                    f"GraphNetBlock: {name} must be [{n}, F], got shape {list(features.shape)}"
+                    f"GraphNetBlock: {name} must be [{n}, F], a row for each {of}, got shape "
+                    f"{list(features.shape)}"
                 )
         together = SEGMENT[self.aggregate]
         of_edge = of_node[graph.dst]

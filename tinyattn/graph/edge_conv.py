@@ -25,7 +25,13 @@ from tinyattn.graph.graph import Graph
 from tinyattn.graph.knn import group_by_k, knn
 from tinyattn.graph.message import nodes, propagate
 from tinyattn.graph.segment import SEGMENT
-from tinyattn.graph.validation import check_choice, check_matrix, check_points, check_table
+from tinyattn.graph.validation import (
+    check_callable,
+    check_choice,
+    check_matrix,
+    check_points,
+    check_table,
+)
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
 from tinyattn.nn.overrides import describe_override
 from tinyattn.nn.validation import check_sizes
@@ -35,6 +41,7 @@ from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_
 REDUCE = {"max": np.max, "mean": np.mean, "sum": np.sum}
 # increasing activations, whose maximum is the activation of the maximum
 MONOTONE = (ReLU, LeakyReLU, Tanh, Sigmoid)
+PAIRS = "from [E, 2F] to [E, F']"  # the shapes that nn must accept and return
 
 
 def _first_linear(nn):
@@ -53,12 +60,12 @@ def _is_unchanged(module, *classes):
     return type(module) in classes and describe_override(module) is None
 
 
-def _split_product(linear, x):
+def _split_product(name, linear, x):
     """Return p_i = (A - B) x_i + b and q_j = B x_j, whose sum is [A B] (x_i ‖ x_j - x_i) + b."""
     F = x.shape[1]
     if linear.in_features != 2 * F:
         raise ValueError(
-            f"EdgeConv: nn accepts {linear.in_features} features, but its input has 2 · {F} "
+            f"{name}: nn accepts {linear.in_features} features, but its input has 2 · {F} "
             "features (the point and the difference to its neighbour). Begin nn with "
             f"nn.Linear({2 * F}, ...)"
         )
@@ -101,12 +108,14 @@ class EdgeConv(Module):
 
     Raises:
         ValueError: aggr is unknown
+        TypeError: nn is not a module or function
 
     Source: Wang et al. 2018 (DGCNN) and slide K44. The slide has x_i - x_j, which only changes the
     sign of some weights.
     """
 
     def __init__(self, nn, aggr="max"):
+        check_callable("EdgeConv", "nn", nn, PAIRS)
         check_choice("EdgeConv", "aggr", aggr, REDUCE)
         self.nn, self.aggr = nn, aggr
 
@@ -118,30 +127,41 @@ class EdgeConv(Module):
             graph   the `Graph` with these nodes
 
         Raises:
-            ValueError: the graph has a different number of nodes, or nn accepts a different number
-                of features
+            ValueError: x is not a matrix, the graph has a different number of nodes, nn accepts a
+                different number of features, or nn does not return a row for each edge
             TypeError: `graph` is not a Graph
         """
         x = nodes("EdgeConv", check_matrix("EdgeConv", x), graph)
-        return _edge_conv_of_graph(self.nn, x, graph, self.aggr)
+        return _edge_conv_of_graph("EdgeConv", self.nn, x, graph, self.aggr)
 
     def extra_repr(self):
         return f"aggr={self.aggr!r}"
 
 
-def _edge_conv_of_graph(nn, x, graph, aggr):
+def _messages(name, nn, pairs):
+    """Return nn(pairs), after a check that it has a row for each of the pairs [E, 2F]."""
+    messages = nn(pairs)
+    got = f"shape {messages.shape}" if hasattr(messages, "shape") else type(messages).__name__
+    if not hasattr(messages, "shape") or messages.ndim != 2 or len(messages) != len(pairs):
+        raise ValueError(
+            f"{name}: nn must return [{len(pairs)}, F'], a row for each pair of points, got {got}"
+        )
+    return messages
+
+
+def _edge_conv_of_graph(name, nn, x, graph, aggr):
     """Return y_i = □_{j∈N(i)} nn(x_i ‖ x_j - x_i) for the edges of a graph."""
     linear, rest = _first_linear(nn)
     if linear is None:
 
         def message(x_i, x_j):
-            return nn(np.concatenate([x_i, x_j - x_i], axis=-1))
+            return _messages(name, nn, np.concatenate([x_i, x_j - x_i], axis=-1))
 
         return propagate(x, graph, message, aggr)
     table = _table(graph)
     if table is not None:
-        return _edge_conv(nn, x, table, aggr)
-    p, q = _split_product(linear, x)
+        return _edge_conv(name, nn, x, table, aggr)
+    p, q = _split_product(name, linear, x)
     src, dst, N = graph.src, graph.dst, graph.num_nodes
     rest, after = _monotone_tail(rest, aggr)
     if not rest and aggr == "max":
@@ -161,18 +181,21 @@ class DynamicEdgeConv(Module):
 
     Args:
         nn       module or function from [E, 2F] to [E, F'], with a row for each pair (i, j)
-        k        number of neighbours. A cloud with fewer than k points uses all of them
+        k        number of neighbours, including the point itself. A cloud with fewer than k points
+                 uses all of them
         aggr     □, which is "max", "mean" or "sum"
         strict   True: a cloud with fewer than k points raises ValueError
 
     Raises:
         ValueError: aggr is unknown
+        TypeError: nn is not a module or function
 
     Source: Wang et al. 2018 and slide K44.
     """
 
     def __init__(self, nn, k, aggr="max", strict=False):
         check_sizes(self, k=k)
+        check_callable("DynamicEdgeConv", "nn", nn, PAIRS)
         check_choice("DynamicEdgeConv", "aggr", aggr, REDUCE)
         self.nn, self.k, self.aggr, self.strict = nn, k, aggr, strict
 
@@ -186,9 +209,9 @@ class DynamicEdgeConv(Module):
                      for, or None for x
 
         Raises:
-            ValueError: there are no points, a coordinate is not finite, places does not have a row
-                for each point, batch is not N whole numbers, or a cloud is too small with
-                strict=True
+            ValueError: x is not a matrix, nn accepts a different number of features, there are no
+                points, a coordinate is not finite, places does not have a row for each point,
+                batch is not N whole numbers, or a cloud is too small with strict=True
         """
         x = check_points("DynamicEdgeConv", x)
         if places is not None:
@@ -201,7 +224,8 @@ class DynamicEdgeConv(Module):
             )
         groups = group_by_k("DynamicEdgeConv", len(x), self.k, batch, self.strict)
         if len(groups) == 1:
-            return _edge_conv(self.nn, x, knn(places, groups[0][1], batch)[0], self.aggr)
+            index, _ = knn(places, groups[0][1], batch)
+            return _edge_conv("DynamicEdgeConv", self.nn, x, index, self.aggr)
         batch, pairs = np.asarray(to_array(batch)), []
         # merge them into one list of edges, so that nn receives all messages in one call
         for rows, k in groups:
@@ -209,7 +233,8 @@ class DynamicEdgeConv(Module):
             pairs.append((rows[index.ravel()], np.repeat(rows, k)))
         src, dst = (np.concatenate(part) for part in zip(*pairs, strict=True))
         order = np.argsort(dst, kind="stable")
-        return _edge_conv_of_graph(self.nn, x, Graph(src[order], dst[order], len(x)), self.aggr)
+        graph = Graph(src[order], dst[order], len(x))
+        return _edge_conv_of_graph("DynamicEdgeConv", self.nn, x, graph, self.aggr)
 
     def extra_repr(self):
         return f"k={self.k}, aggr={self.aggr!r}"
@@ -230,9 +255,12 @@ def edge_conv(nn, x, index, aggr="max"):
         y [N, F']
 
     Raises:
-        ValueError: index does not have a row of whole numbers from 0 to N - 1 for each point, or
-            aggr is unknown
+        ValueError: index does not have a row of whole numbers from 0 to N - 1 for each point, nn
+            accepts a different number of features or does not return a row for each pair, or aggr
+            is unknown
+        TypeError: nn is not a module or function
     """
+    check_callable("edge_conv", "nn", nn, "from [N·K, 2F] to [N·K, F']")
     check_choice("edge_conv", "aggr", aggr, REDUCE)
     x = check_matrix("edge_conv", x)
     index = check_table("edge_conv", index, x.shape[0])
@@ -241,19 +269,19 @@ def edge_conv(nn, x, index, aggr="max"):
             f"edge_conv: the index must have a row for each of the {x.shape[0]} points, got "
             f"{len(index)} rows"
         )
-    return _edge_conv(nn, x, index, aggr)
+    return _edge_conv("edge_conv", nn, x, index, aggr)
 
 
-def _edge_conv(nn, x, index, aggr):
+def _edge_conv(name, nn, x, index, aggr):
     """Return `edge_conv` for an index that has been checked."""
     N, K = index.shape
     linear, rest = _first_linear(nn)
     if linear is None:
         centre = np.broadcast_to(x[:, None], (N, K, x.shape[1]))
         pairs = np.concatenate([centre, x[index] - centre], axis=-1)  # [N, K, 2F]
-        messages = nn(pairs.reshape(N * K, -1))
+        messages = _messages(name, nn, pairs.reshape(N * K, -1))
         return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)
-    p, q = _split_product(linear, x)
+    p, q = _split_product(name, linear, x)
     rest, after = _monotone_tail(rest, aggr)
     if not rest:
         return _apply(after, _of_sums(p, q, index, aggr))
@@ -304,6 +332,9 @@ class GravNetConv(Module):
         strict                 True: a cloud with fewer than k points raises ValueError
         rng                    seed or numpy.random.Generator for the initial values, or None for
                                the default generator
+
+    Raises:
+        ValueError: sharpness is negative or not finite
 
     Source: Qasim et al. 2019, arXiv:1902.07987, and slides K48-K50.
     """

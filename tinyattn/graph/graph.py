@@ -11,6 +11,7 @@ import numpy as np
 from tinyattn.engine import other_names, torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import to_array
+from tinyattn.engine.ranges import is_number
 from tinyattn.engine.tracebacks import warn_caller
 from tinyattn.graph.validation import check_indices
 
@@ -27,14 +28,15 @@ class Graph:
         num_nodes    number N of nodes, including nodes without any edge
         x            features of the nodes [N, ...], or None
         edge_attr    features of the edges [E, ...], or None
-        u            features of each whole graph [G, ...], or None
+        u            features of each whole graph [G, ...], with G = 1 without batch, or None
         batch        index of each node's graph [N], from 0 to G-1, or None for a single graph
         num_graphs   number G of graphs, or None to count them: up to the last graph that has a
                      node, or the rows of u if there are more
 
     Raises:
-        ValueError: an edge has a node that does not exist or connects two graphs of the batch, or
-            the number of rows of an argument is wrong
+        ValueError: an edge has a node that does not exist or connects two graphs of the batch, the
+            number of rows of an argument is wrong, or num_nodes or num_graphs is not a whole number
+            that fits
         TypeError: src, dst or batch does not consist of whole numbers
     """
 
@@ -74,7 +76,7 @@ class Graph:
             object.__setattr__(self, "batch", self._checked_batch())
         for name in ("x", "edge_attr", "u"):
             if isinstance(getattr(self, name), list | tuple):
-                object.__setattr__(self, name, np.asarray(getattr(self, name)))
+                object.__setattr__(self, name, _array("Graph", name, getattr(self, name)))
         object.__setattr__(self, "num_graphs", self._checked_num_graphs())
         rows = ("x", N, "node"), ("edge_attr", len(src), "edge"), ("u", self.num_graphs, "graph")
         for name, n, of in rows:
@@ -82,7 +84,8 @@ class Graph:
             if value is not None and not (np.ndim(value) and len(value) == n):
                 shape = np.shape(to_array(value))
                 raise ValueError(
-                    f"Graph: {name} must have a row for each of the {n} {of}s, got shape {shape}"
+                    f"Graph: {name} must have {n} row{'' if n == 1 else 's'}, one for each {of}, "
+                    f"got shape {shape}"
                 )
 
     def _checked_num_graphs(self):
@@ -205,6 +208,17 @@ Graph.__init__ = _made_of_edge_index(Graph.__init__)
 Graph.__setattr__ = _refuse_a_change  # this error message is clearer than the dataclass's
 
 
+def _array(function, name, rows):
+    """Return a list of rows as an array. Rows of different lengths are an error."""
+    try:
+        return np.asarray(to_array(rows))
+    except ValueError:
+        raise ValueError(
+            f"{function}: {name} must have rows of equal length, got a list of {len(rows)} rows of "
+            "different lengths"
+        ) from None
+
+
 def _node_ids(name, ids):
     ids = np.asarray(to_array(ids))
     what = "graph" if name == "batch" else "node"
@@ -234,7 +248,8 @@ def batch(graphs):
 
     Raises:
         TypeError: an entry is not a Graph
-        ValueError: an entry is already a batch, or lacks features that other entries have
+        ValueError: an entry is already a batch, lacks features that other entries have, or has
+            features of another shape
     """
     if isinstance(graphs, Graph):
         raise TypeError("batch: expected a list of graphs, got one Graph. Write batch([graph])")
@@ -289,7 +304,13 @@ def fully_connected(num_nodes, loop=False):
 
     Returns:
         a `Graph` without features
+
+    Raises:
+        ValueError: num_nodes is not a whole number >= 0
     """
+    if not is_number(num_nodes, whole=True) or num_nodes < 0:
+        got = repr(num_nodes) if np.ndim(num_nodes) == 0 else f"shape {np.shape(num_nodes)}"
+        raise ValueError(f"fully_connected: num_nodes must be a whole number >= 0, got {got}")
     dst, src = np.divmod(np.arange(num_nodes * num_nodes), max(num_nodes, 1))
     keep = slice(None) if loop else src != dst
     return Graph(src[keep], dst[keep], num_nodes)
@@ -309,9 +330,10 @@ def from_adjacency(A):
         TypeError: A does not consist of real numbers or bool
         ValueError: A is not square, or contains a NaN
     """
-    A = np.asarray(to_array(A))
+    given, A = A, _array("from_adjacency", "A", A)
     if A.dtype.kind not in "fiub":
-        raise TypeError(f"from_adjacency: A must be real numbers or bool, got {A.dtype}")
+        got = type(given).__name__ if A.ndim == 0 else A.dtype
+        raise TypeError(f"from_adjacency: A must be real numbers or bool, got {got}")
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError(f"from_adjacency: A must be square [N, N], got shape {A.shape}")
     if A.dtype.kind == "f" and np.isnan(A).any():
@@ -385,22 +407,36 @@ def _features(argument, names, usual, what, items):
         if not found or having < len(found):
             return None
         names = usual
-    columns = []
-    for name in [names] if isinstance(names, str) else list(names):
+    columns, names = [], list(names) if isinstance(names, list | tuple) else [names]
+    if not names:
+        raise ValueError(
+            f"from_networkx: {argument} is an empty list. Pass names of attributes, or None"
+        )
+    for name in names:
         missing = [label for label, data in items if name not in data]
         if missing:
             raise ValueError(f"from_networkx: {what} {missing[0]!r} has no attribute {name!r}")
-        try:
-            column = np.array([np.asarray(to_array(data[name]), np.float32) for data in found])
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"from_networkx: {name!r} of the {what}s must be numbers of the same shape "
-                f"({error})"
-            ) from None
-        columns.append(column)
+        columns.append(_column(name, what, [(label, data[name]) for label, data in items]))
     if len(columns) == 1:
         return columns[0]
     return np.concatenate([c.reshape(len(found), -1) for c in columns], axis=1)
+
+
+def _column(name, what, values):
+    """Return the values of one attribute, given as (node or edge, value), in one float32 array."""
+    rows = []
+    for label, value in values:
+        start = f"from_networkx: {name!r} of the {what}s must be numbers of the same shape, but"
+        try:
+            rows.append(np.asarray(to_array(value), np.float32))
+        except (TypeError, ValueError):
+            raise ValueError(f"{start} {what} {label!r} has {value!r}") from None
+        if rows[-1].shape != rows[0].shape:
+            raise ValueError(
+                f"{start} {what} {values[0][0]!r} has shape {rows[0].shape} and {what} {label!r} "
+                f"has shape {rows[-1].shape}"
+            )
+    return np.array(rows, np.float32)
 
 
 def _is_number(value):

@@ -38,8 +38,9 @@ def knn(x, k, batch=None, impl="auto"):
         (index [N, k] int, squared distances [N, k]), plain arrays, with the nearest first
 
     Raises:
-        ValueError: k is not a whole number >= 0, a cloud has fewer than k points, or a coordinate
-            is not finite
+        ValueError: k is not a whole number >= 0, a cloud has fewer than k points, x is not a
+            matrix, a coordinate is not finite or too large to be squared, or batch is not N whole
+            numbers
 
     Source: slides K44, K50.
     """
@@ -54,8 +55,8 @@ def _knn(name, x, k, batch, impl, besides=0):
         cloud = "the cloud has" if batch is None else "the smallest cloud of the batch has"
         own = "loop=True adds the point itself" if besides else "a point is its own neighbour"
         raise ValueError(
-            f"{name}: expected k <= {few - besides}, because {cloud} only {few} points ({own}), "
-            f"got k={k - besides}"
+            f"{name}: expected k <= {few - besides}, because {cloud} only {few} "
+            f"point{'' if few == 1 else 's'} ({own}), got k={k - besides}"
         )
     index, d2 = ops.knn(x, offsets, k, impl=impl, name=name)
     if order is None:
@@ -71,7 +72,7 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
     Args:
         x       points [N, D]
         k       number of neighbours of each point
-        batch   index of each point's cloud [N], whole numbers, or None for a single cloud.
+        batch   index of each point's cloud [N], whole numbers >= 0, or None for a single cloud.
                 Neighbours are in the same cloud
         loop    True: count the point itself as one of the k neighbours
         impl    "sums" (loops over all pairs), "numpy" (a matrix product and exact distances),
@@ -81,8 +82,8 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
         a `Graph` without features, with its edges ordered by receiver
 
     Raises:
-        ValueError: k is not a whole number >= 0, a cloud has too few points, or a coordinate is not
-            finite
+        ValueError: k is not a whole number >= 0, a cloud has too few points, x is not a matrix, a
+            coordinate is not finite, or batch is not N whole numbers >= 0
     """
     x = to_array(x)
     k = _count("knn_graph", k)
@@ -105,7 +106,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     Args:
         x       points [N, D]
         r       largest distance of a neighbour
-        batch   index of each point's cloud [N], whole numbers, or None for a single cloud.
+        batch   index of each point's cloud [N], whole numbers >= 0, or None for a single cloud.
                 Neighbours are in the same cloud
         loop    True: add an edge from each point to itself
         impl    "sums" (loops over all pairs), "numpy" (array algebra), "kernel" (compiled) or
@@ -115,7 +116,8 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
         a `Graph` without features, with its edges ordered by receiver
 
     Raises:
-        ValueError: the radius is negative, or a coordinate is not finite
+        ValueError: r is not a number >= 0, x is not a matrix, a coordinate is not finite, or batch
+            is not N whole numbers >= 0
 
     Source: slide K43.
     """
@@ -149,15 +151,20 @@ def knn_edges(x, k, batch):
         (sender [E], receiver [E]), arrays of whole numbers, ordered by receiver
 
     Raises:
-        ValueError: k is not a whole number >= 0, a coordinate is not finite, or batch is not in
-            ascending order
+        ValueError: k is not a whole number >= 0, x is not a matrix, a coordinate is not finite, or
+            batch is not N whole numbers in ascending order
     """
-    x, batch, k = to_array(x), np.asarray(to_array(batch)), _count("knn_edges", k)
-    N = len(x)
-    if batch.shape != (N,) or np.any(batch[1:] < batch[:-1]):
+    k, given = _count("knn_edges", k), batch
+    x, _, order = _clouds("knn_edges", x, np.zeros(len(x), np.intp) if batch is None else batch)
+    batch, N = np.asarray(to_array(given)), len(x)
+    if given is None or order is not None:
+        got = "None. For a single cloud, pass zeros"
+        if order is not None:
+            e = int(np.argmax(batch[1:] < batch[:-1]))
+            got = f"{batch[e]} before {batch[e + 1]} at index {e}. Sort the points by their cloud"
         raise ValueError(
             f"knn_edges: batch must be {N} whole numbers in ascending order, the cloud of each "
-            f"point, got {batch.dtype} of shape {batch.shape}. For a single cloud, pass zeros"
+            f"point, got {got}"
         )
     _, start, size = np.unique(batch, return_index=True, return_counts=True)
     pairs = []
@@ -192,19 +199,31 @@ def group_by_k(name, N, k, batch, strict=False):
         N        number of points
         k        number of neighbours
         batch    index of each point's cloud [N], or None for a single cloud
-        strict   True: all points form one group with k neighbours, so that `knn` raises ValueError
-                 for a cloud with fewer than k points
+        strict   True: all points form one group with k neighbours
 
     Returns:
         a list of groups (rows, number), where rows are the points whose cloud gives them this
         number of neighbours, which is min(k, size of the cloud). rows is None if it contains all
         points
+
+    Raises:
+        ValueError: batch is not N whole numbers, or strict is True and a cloud has fewer than k
+            points
     """
+    batch = None if batch is None else check_batch(name, batch, N)
+    if strict:
+        smallest = N if batch is None else np.unique(batch, return_counts=True)[1].min(initial=N)
+        if smallest < k:
+            cloud = "the cloud has" if batch is None else "the smallest cloud of the batch has"
+            raise ValueError(
+                f"{name}: expected k <= {smallest}, because strict=True and {cloud} only "
+                f"{smallest} point{'' if smallest == 1 else 's'}, got k={k}. Use strict=False or a "
+                "smaller k"
+            )
     if strict or k == 0:
         return [(None, k)]
     if batch is None:
         return [(None, min(k, N))]
-    batch = check_batch(name, batch, N)
     if not np.any(batch[1:] < batch[:-1]) and np.diff(_offsets(batch)).min(initial=k) >= k:
         return [(None, k)]
     _, cloud, size = np.unique(batch, return_inverse=True, return_counts=True)
@@ -214,20 +233,24 @@ def group_by_k(name, N, k, batch, strict=False):
     return [(np.flatnonzero(number[cloud] == n), int(n)) for n in np.unique(number)]
 
 
-def split_clouds(batch, N):
+def split_clouds(batch, N, name="split_clouds"):
     """Return a table of the points of each cloud, and the cloud of each point.
 
     Args:
         batch   id of each point's cloud [N], whole numbers, or None for a single cloud
         N       number of points
+        name    function or layer that is called, for the error message
 
     Returns:
         (points of each cloud [B, largest number of points], padded with -1, cloud of each
         point [N]). The B clouds are numbered from 0 in ascending order of their ids
+
+    Raises:
+        ValueError: batch is not N whole numbers
     """
     if batch is None:
         return np.arange(N)[None], np.zeros(N, np.intp)
-    batch = check_batch("batch", batch, N)
+    batch = check_batch(name, batch, N)
     _, cloud, size = np.unique(batch, return_inverse=True, return_counts=True)
     order = np.argsort(cloud, kind="stable")
     table = np.full((len(size), size.max(initial=0)), -1)

@@ -35,7 +35,7 @@ def propagate(x, graph, message, aggregate="sum"):
         ValueError: `aggregate` is unknown, x does not have one row for each node, or φ does not
             return one message for each edge
         TypeError: x is not an array, `graph` is not a Graph, φ is not a function, or φ does not
-            return an array
+            return an array of numbers
 
     Source: Gilmer et al. 2017 and slides K36, K37.
     """

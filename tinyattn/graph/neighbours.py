@@ -31,10 +31,10 @@ def mean_max(w, h, index, impl="auto"):
 
     Source: slide K48.
     """
-    w, h, index = _check_arrays("mean_max", index, w, h)
+    w, h, index = _check_arrays("mean_max", index, w=w, h=h)
     if w.shape != index.shape:
         raise ValueError(
-            f"mean_max: weights must have the shape of the index {index.shape}, got {w.shape}"
+            f"mean_max: w must have the shape of the index {index.shape}, got {w.shape}"
         )
     return ops.mean_max(w, h, index, impl=impl)
 
@@ -54,10 +54,10 @@ def neighbour_max(h, index, impl="auto"):
         y [N, F]
 
     Raises:
-        ValueError: the index does not consist of whole numbers, or contains a row that h does not
-            have
+        ValueError: h is not a matrix, or the index is not a matrix of whole numbers or contains a
+            row that h does not have
     """
-    h, index = _check_arrays("neighbour_max", index, h)
+    h, index = _check_arrays("neighbour_max", index, h=h)
     return ops.neighbour_max(h, index, impl=impl)
 
 
@@ -76,10 +76,10 @@ def squared_distances(x, index, impl="auto"):
         d² [N, K]
 
     Raises:
-        ValueError: the index does not have one row for each point, does not consist of whole
-            numbers, or contains a point that x does not have
+        ValueError: x is not a matrix, or the index does not have one row for each point, does not
+            consist of whole numbers, or contains a point that x does not have
     """
-    x, index = _check_arrays("squared_distances", index, x)
+    x, index = _check_arrays("squared_distances", index, x=x)
     if len(index) != x.shape[0]:
         raise ValueError(
             f"squared_distances: the index must have {x.shape[0]} rows, one for each point of x, "
@@ -93,7 +93,7 @@ def pair_sums(p, q, index, impl="auto"):
 
     Args:
         p       summand of each point [N, F]
-        q       summand of each point as a neighbour [N, F]
+        q       summand that each point contributes as a neighbour [N, F]
         index   rows of q that are the neighbours of each point [N, K], whole numbers, K ≥ 1
         impl    "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto" (the
                 faster one)
@@ -105,15 +105,22 @@ def pair_sums(p, q, index, impl="auto"):
         ValueError: the shapes do not fit, or the index does not consist of whole numbers from 0 to
             N - 1
     """
-    p, q, index = _check_arrays("pair_sums", index, p, q)
+    p, q, index = _check_arrays("pair_sums", index, p=p, q=q)
     if p.shape != q.shape or len(index) != p.shape[0]:
         raise ValueError(
-            f"pair_sums: p and q must both be [{len(index)}, F], got {p.shape} and {q.shape}"
+            f"pair_sums: p and q must both be [{len(index)}, F], a row for each row of the index, "
+            f"got {p.shape} and {q.shape}"
         )
     return ops.pair_sums(p, q, index, impl=impl)
 
 
-def _check_arrays(name, index, *arrays):
-    """Return arrays [N, F] as Tensors of one dtype, and the index checked against the last one."""
-    arrays = of_one_dtype(*arrays)
-    return *arrays, check_table(name, index, len(arrays[-1]))
+def _check_arrays(name, index, **arrays):
+    """Return matrices as Tensors of one dtype, and the index checked against the last one."""
+    tensors = of_one_dtype(*arrays.values())
+    for argument, tensor in zip(arrays, tensors, strict=True):
+        if tensor.ndim != 2:
+            raise ValueError(
+                f"{name}: {argument} must be a matrix with a row for each point, got shape "
+                f"{tensor.shape}"
+            )
+    return *tensors, check_table(name, index, len(tensors[-1]))

@@ -13,6 +13,7 @@ where it is faster).
 import numpy as np
 
 from tinyattn.engine.convert import as_float, as_tensor, to_array
+from tinyattn.engine.ranges import is_number
 from tinyattn.graph.validation import check_indices
 from tinyattn.ops import segment as ops
 
@@ -68,10 +69,11 @@ def global_add_pool(x, batch, size=None):
         [size, ...], with 0 for a graph without nodes
 
     Raises:
-        TypeError: batch does not consist of whole numbers
-        ValueError: batch does not have one index for each node, or an index is outside of [0, size)
+        TypeError: batch does not consist of whole numbers, or x is bool
+        ValueError: batch does not have one index for each node, an index is outside of [0, size),
+            or size is not a whole number >= 0
     """
-    return segment_sum(x, *_graphs(x, batch, size))
+    return segment_sum(x, *_graphs("global_add_pool", x, batch, size))
 
 
 def global_mean_pool(x, batch, size=None):
@@ -87,10 +89,11 @@ def global_mean_pool(x, batch, size=None):
         [size, ...], with 0 for a graph without nodes
 
     Raises:
-        TypeError: batch does not consist of whole numbers
-        ValueError: batch does not have one index for each node, or an index is outside of [0, size)
+        TypeError: batch does not consist of whole numbers, or x is bool
+        ValueError: batch does not have one index for each node, an index is outside of [0, size),
+            or size is not a whole number >= 0
     """
-    return segment_mean(x, *_graphs(x, batch, size))
+    return segment_mean(x, *_graphs("global_mean_pool", x, batch, size))
 
 
 def global_max_pool(x, batch, size=None):
@@ -106,18 +109,36 @@ def global_max_pool(x, batch, size=None):
         [size, ...], with 0 for a graph without nodes
 
     Raises:
-        TypeError: batch does not consist of whole numbers
-        ValueError: batch does not have one index for each node, or an index is outside of [0, size)
+        TypeError: batch does not consist of whole numbers, or x is bool
+        ValueError: batch does not have one index for each node, an index is outside of [0, size),
+            or size is not a whole number >= 0
     """
-    return segment_max(x, *_graphs(x, batch, size))
+    return segment_max(x, *_graphs("global_max_pool", x, batch, size))
 
 
-def _graphs(x, batch, size):
-    """Return (the graph of each node, the number of graphs)."""
+def _graphs(name, x, batch, size):
+    """Return (the graph of each node, the number of graphs), after a check of the arguments."""
+    shape = np.shape(to_array(x))
+    if not shape:
+        raise ValueError(f"{name}: x must have a row for each node, got {type(x).__name__}")
     if batch is None:
-        return np.zeros(len(x), np.intp), 1
+        return np.zeros(shape[0], np.intp), 1
     batch = np.asarray(to_array(batch))
-    return batch, (int(batch.max(initial=-1)) + 1 if size is None else size)
+    if batch.size and batch.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name}: batch must be whole numbers, the graph of each node, got {batch.dtype}"
+        )
+    if batch.shape != shape[:1]:
+        raise ValueError(
+            f"{name}: batch must have an index for each of the {shape[0]} nodes, got shape "
+            f"{batch.shape}"
+        )
+    if size is None:
+        size = max(int(batch.max(initial=-1)) + 1, int(batch.size > 0))
+    elif not is_number(size, whole=True) or size < 0:
+        raise ValueError(f"{name}: size must be a whole number of graphs >= 0, got {size!r}")
+    check_indices(name, "batch", "graphs", batch, size)
+    return batch, size
 
 
 def segment_max(values, ids, num_segments, impl="auto"):
@@ -190,8 +211,8 @@ def segment_prod(values, ids, num_segments, impl="auto"):
 def segment_softmax(values, ids, num_segments, impl="auto"):
     """Return the softmax within each segment, y_e = exp(values_e) / Σ_e' exp(values_e').
 
-    The sum runs over all rows e' of the segment of row e. The result is 0 for a row of -inf, even
-    if all rows of the segment are -inf.
+    The sum runs over all rows e' of the segment of row e. A value of -inf gives 0, even if all
+    values of the segment are -inf.
 
     Args:
         values         numbers [E, ...], whose rows are grouped into segments

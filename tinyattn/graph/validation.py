@@ -60,6 +60,11 @@ def check_table(name, index, n):
         ValueError: the table has a different shape, or its numbers are not whole and from 0 to
             n - 1
     """
+    if isinstance(index, tuple) and len(index) == 2 and np.ndim(index[0]) == 2:
+        raise ValueError(
+            f"{name}: the index must be one array [N, K], got a tuple of two. Unpack both results "
+            "of knn: index, d2 = knn(x, k)"
+        )
     index = np.asarray(to_array(index))
     if index.dtype.kind not in "iu":
         advice = "Write index.astype(int)" if index.dtype.kind in "fb" else "Pass what knn returns"
@@ -105,7 +110,26 @@ def check_batch(name, batch, N, of="cloud"):
     return batch
 
 
+def check_widths(name, **widths):
+    """Raise TypeError unless each argument is a tuple or list of numbers of features."""
+    for argument, value in widths.items():
+        if not isinstance(value, tuple | list):
+            raise TypeError(
+                f"{name}: {argument} must be a tuple with a number of features for each layer, got "
+                f"{value!r}. Write ({value!r},) for one layer"
+            )
+
+
+def check_callable(name, argument, value, shapes):
+    """Raise TypeError unless an argument is a module or function, which maps these `shapes`."""
+    if not callable(value):
+        raise TypeError(
+            f"{name}: {argument} must be a module or function {shapes}, got {value!r}. Pass for "
+            "example nn.MLP([...])"
+        )
+
+
 def check_choice(name, argument, value, choices):
     """Raise ValueError unless the value of an argument is one of the choices, which are strings."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}: {argument} must be one of {', '.join(choices)}, got {value!r}")

@@ -29,7 +29,8 @@ def compile(model):
     """Return a copy of a model in which layers are compiled where possible.
 
     Args:
-        model   the model. Its parameters are shared and not copied
+        model   the model. Its parameters are shared and not copied. A layer with dropout is
+                compiled only in evaluation mode, so call model.eval() first
 
     Returns:
         a `Compiled` model, which you call like the model. Printing it shows which layers are
@@ -60,9 +61,10 @@ class Compiled:
 
     def __init__(self, model):
         if not isinstance(model, Module):
-            raise TypeError(
-                f"inference.compile: model must be an nn.Module, got {type(model).__name__}"
-            )
+            got = type(model).__name__
+            if isinstance(model, type):
+                got = f"the class {model.__name__}. Make the module first and compile it then"
+            raise TypeError(f"inference.compile: model must be an nn.Module, got {got}")
         self.model = model
         self._compile()
 

@@ -70,6 +70,9 @@ class QuantizedEmbedding(_InBlocks):
     def forward(self, ids):
         """Look up and unpack the vectors. Shape: ids [...] → [..., features], float32.
 
+        Args:
+            ids   indices of rows, whole numbers of any shape
+
         Raises:
             TypeError: the ids are not integers
             IndexError: an id is negative, or has no row

@@ -35,7 +35,12 @@ def time_encoding(times, d, shortest, longest):
 
     Returns:
         the encoding p [..., d]
+
+    Raises:
+        ValueError: d is odd
     """
+    if d % 2:
+        raise ValueError(f"time_encoding: d must be even (pairs of sine and cosine), got d={d}")
     periods = np.geomspace(shortest, longest, d // 2)
     angle = times[..., None] * (2 * np.pi / periods)  # [..., d/2]
     p = np.stack([np.sin(angle), np.cos(angle)], axis=-1)
@@ -47,6 +52,7 @@ class Astromer(nn.Module):
 
         x = W m + b + p(t),   m and t minus their means over the curve,  m = 0 if hidden
         x ← x + Attention(norm x),  x ← x + W₂ tanh(W₁ norm x)      num_layers times
+        the result is norm x
 
     m is the magnitude of an observation, t its time, and p the encoding of the time. Call the model
     with (times, magnitudes, keep=None, visible=None). Since means are subtracted, neither the
@@ -119,6 +125,7 @@ class Astromer(nn.Module):
 
         Raises:
             ValueError: times are not [B, T], the shapes differ, or a mask is not bool
+            TypeError: times or magnitudes are not an array
         """
         x, seen = self._start(times, magnitudes, keep, visible)
         return self.encoder(x, seen)
@@ -164,6 +171,12 @@ def mean_of(x, mask):
 
 def _check_light_curves(times, magnitudes, keep, visible):
     """Return keep and visible as bool arrays, where visible is False for padding, too."""
+    for name, given in (("times", times), ("magnitudes", magnitudes)):
+        if not hasattr(given, "shape"):
+            raise TypeError(
+                f"Astromer: {name} must be an array [B, T], got {type(given).__name__}. Write "
+                f"np.array({name})"
+            )
     shape = times.shape
     if len(shape) != 2 or magnitudes.shape != shape:
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.engine.autograd import no_grad
-from tinyattn.engine.convert import to_array
+from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 from tinyattn.models.generation import compiled_or_itself, eval_mode
@@ -97,7 +97,10 @@ class BERT(nn.Module):
             keep    bool [B, T], True for tokens, False for padding. If None, all are tokens
 
         Raises:
-            ValueError: ids are not [B, T] with T <= max_len, or keep is not bool [B, T]
+            ValueError: ids are not [B, T] with T <= max_len, types have another shape, or keep is
+                not bool [B, T]
+            TypeError: ids or types are not integers
+            IndexError: an id or a type is negative or too large
         """
         return self.encoder(self.embed(ids, types), padding_mask(ids, keep))
 
@@ -109,15 +112,23 @@ class BERT(nn.Module):
             types   type of each token [B, T]. If None, all types are 0
 
         Raises:
-            ValueError: ids are not [B, T] with T <= max_len
+            ValueError: ids are not [B, T] with T <= max_len, or types have another shape
+            TypeError: ids or types are not integers
+            IndexError: an id or a type is negative or too large
         """
-        ids = np.asarray(to_array(ids))
+        ids = to_array(as_tensor(ids))
         if ids.ndim != 2 or ids.shape[1] > self.max_len:
             raise ValueError(
                 f"BERT: ids must be [B, T] with T <= {self.max_len}, got shape {ids.shape}"
             )
         # one zero, which broadcasts to all sequences and positions
-        types = np.zeros((1, 1), np.int64) if types is None else types
+        types = np.zeros((1, 1), np.int64) if types is None else to_array(as_tensor(types))
+        if types.ndim != 2 or any(
+            n not in (1, m) for n, m in zip(types.shape, ids.shape, strict=True)
+        ):
+            raise ValueError(
+                f"BERT: types must have the shape of ids {ids.shape}, got {types.shape}"
+            )
         return self.dropout(self.norm(self.positions(self.embedding(ids) + self.types(types))))
 
     def pooled(self, hidden):
@@ -143,7 +154,12 @@ class BERT(nn.Module):
                        modules if it cannot compile them. False: run the modules
 
         Returns:
-            array [B, d_model]
+            array [B, d_model], with a row of zeros for a text that is only padding
+
+        Raises:
+            ValueError: as in `forward`
+            TypeError: as in `forward`
+            IndexError: as in `forward`
 
         Source: Reimers, Gurevych 2019.
         """
@@ -176,7 +192,13 @@ class BERT(nn.Module):
 
         Returns:
             the model
+
+        Raises:
+            TypeError: state is not a dictionary
+            ValueError: a weight is missing or has another shape, or num_heads does not divide
+                d_model
         """
+        check_state("BERT", "BertModel", state, NEEDED)
         state = {rename_hf_key(name): np.asarray(a) for name, a in stacked(state).items()}
         unused = [name for name in state if name.startswith("unused.")]
         state = {name: a for name, a in state.items() if name not in unused}
@@ -194,6 +216,34 @@ class BERT(nn.Module):
             rng=nn.SkipInit(),
         )
         return model.load_state_dict(state, assign)
+
+
+def check_state(cls, theirs, state, names):
+    """Raise an error unless `state` is a state dict of the Transformers library.
+
+    Args:
+        cls      name of the model that is built, for the error message
+        theirs   name of the model in the Transformers library, for the error message
+        state    the state dict
+        names    {name of a weight in the Transformers library: its name here}. Each weight must be
+                 in the state dict under one of the two names
+
+    Raises:
+        TypeError: state is not a dictionary
+        ValueError: a weight is missing
+    """
+    if not hasattr(state, "items"):
+        raise TypeError(
+            f"{cls}.from_huggingface: state must be a state dict, got {type(state).__name__}. "
+            "Pass model.state_dict()"
+        )
+    for name, ours in names.items():
+        if name not in state and ours not in state:
+            found = ", ".join(list(state)[:3]) + (", …" if len(state) > 3 else "")
+            raise ValueError(
+                f"{cls}.from_huggingface: state must contain {name}, got the entries "
+                f"{found or '(none)'}. Pass the state dict of a {theirs}"
+            )
 
 
 def padding_mask(ids, keep):
@@ -279,24 +329,25 @@ class Classifier(nn.Module):
 def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     """Hide random tokens, and return (inputs, targets) for masked language modelling.
 
-    A fraction of the tokens is chosen at random. Of the chosen tokens, 80% are replaced by mask_id,
-    10% by a random token, and 10% are unchanged, so the model cannot rely on seeing mask_id. The
-    targets are the original tokens at the chosen positions and -100 at all others, which
-    `F.cross_entropy` skips.
+    Each token is chosen with the probability `share`. Of the chosen tokens, about 80% are replaced
+    by mask_id, 10% by a random token, and 10% are unchanged, so the model cannot rely on seeing
+    mask_id. The targets are the original tokens at the chosen positions and -100 at all others,
+    which `F.cross_entropy` skips.
 
     Args:
         ids          token ids [B, T]
         mask_id      token that replaces the hidden tokens, such as [MASK]
         vocab_size   number V of tokens. Random tokens are drawn from 0 to V - 1
-        special      tokens that are never chosen, such as padding
-        share        fraction of the tokens that are chosen
+        special      token, or several tokens, that are never chosen, such as padding
+        share        probability with which a token is chosen
         rng          seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (inputs [B, T], targets [B, T]), both integers
 
     Raises:
-        ValueError: share is not between 0 and 1
+        ValueError: share is not between 0 and 1, mask_id < 0, or vocab_size < 1
+        TypeError: ids are not integers, or mask_id or vocab_size is not a whole number
 
     Source: Devlin et al. 2019, section 3.1.
     """
@@ -305,9 +356,13 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
         raise ValueError(
             f"mask_tokens: expected 0 <= share <= 1, got share={share}. Write 0.15 for 15%"
         )
-    check_range("mask_tokens", 0, whole=True, mask_id=mask_id, vocab_size=vocab_size)
+    check_range("mask_tokens", 0, whole=True, mask_id=mask_id)
+    check_range("mask_tokens", 1, whole=True, vocab_size=vocab_size)
     ids, rng = np.asarray(to_array(ids)), generator(rng)
-    chosen = (rng.random(ids.shape) < share) & ~np.isin(ids, list(special))
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"mask_tokens: ids must be integers [B, T], got {ids.dtype} {ids.shape}")
+    special = list(special) if hasattr(special, "__iter__") else [special]
+    chosen = (rng.random(ids.shape) < share) & ~np.isin(ids, special)
     how, other = rng.random(ids.shape), rng.integers(vocab_size, size=ids.shape)
     inputs = np.where(how < 0.8, mask_id, np.where(how < 0.9, other, ids))
     return np.where(chosen, inputs, ids), np.where(chosen, ids, -100)
@@ -315,6 +370,13 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
 
 # ---------------------------------------------------------------- names of the Transformers library
 
+# weights from which `from_huggingface` reads the sizes, and their names in `BERT`
+NEEDED = {
+    "embeddings.word_embeddings.weight": "embedding.weight",
+    "embeddings.position_embeddings.weight": "positions.weight",
+    "embeddings.token_type_embeddings.weight": "types.weight",
+    "encoder.layer.0.intermediate.dense.bias": "encoder.layers.0.linear1.bias",
+}
 NAMES = {
     "embeddings.word_embeddings": "embedding",
     "embeddings.position_embeddings": "positions",

@@ -21,6 +21,7 @@ from tinyattn import nn
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.functional import recurrent
 from tinyattn.models.decoding import beam_search
 from tinyattn.models.generation import eval_mode
@@ -51,8 +52,13 @@ class Regions(nn.Module):
 
     def __init__(self, channels, widths, count, rng=None):
         check_sizes(self, channels=channels, widths=widths, count=count)
+        if not isinstance(widths, tuple | list) or not widths:
+            raise TypeError(
+                "Regions: widths must be a tuple with a number of channels for each convolution, "
+                f"got {widths!r}. Write for example widths=(16, 32)"
+            )
         rng = generator(rng)
-        sizes = (channels, *widths)
+        self.channels, sizes = channels, (channels, *widths)
         self.convolutions = nn.ModuleList(
             [
                 nn.Conv2d(a, b, 3, stride=2, padding=1, rng=rng)
@@ -73,14 +79,14 @@ class Regions(nn.Module):
 
         Raises:
             ValueError: images is not [B, height, width, channels] with the channels of the layer,
-                or the number of regions is not `count`
+                contains whole numbers above 1, or the number of regions is not `count`
         """
-        x = _images("Regions", images)
+        x = _images("Regions", images, self.channels)
         x = np.moveaxis(1 - x, -1, 1)  # [B, channels, height, width]
         for convolution in self.convolutions:
             x = F.relu(convolution(x))
         x = np.reshape(x, (x.shape[0], x.shape[1], -1))
-        return _placed("Regions", np.swapaxes(x, 1, 2), self.places)
+        return _placed("Regions", "regions", np.swapaxes(x, 1, 2), self.places)
 
 
 class CaptionerCells(nn.Module):
@@ -102,7 +108,7 @@ class CaptionerCells(nn.Module):
     def __init__(self, channels, cell, size, count, rng=None):
         check_sizes(self, channels=channels, cell=cell, size=size, count=count)
         rng = generator(rng)
-        self.cell, self.size = cell, size
+        self.channels, self.cell, self.size = channels, cell, size
         self.first = nn.Linear(cell * cell * channels, size, rng=rng)
         self.second = nn.Linear(size, size, rng=rng)
         self.places = normal_parameter((count, size), 0.3, rng)
@@ -118,9 +124,10 @@ class CaptionerCells(nn.Module):
 
         Raises:
             ValueError: images is not [B, height, width, channels] with the channels of the layer,
-                height or width is not a multiple of `cell`, or the number of cells is not `count`
+                contains whole numbers above 1, height or width is not a multiple of `cell`, or the
+                number of cells is not `count`
         """
-        x = _images("CaptionerCells", images)
+        x = _images("CaptionerCells", images, self.channels)
         b, height, width, channels = x.shape
         s = self.cell
         if height % s or width % s:
@@ -130,24 +137,30 @@ class CaptionerCells(nn.Module):
             )
         x = np.reshape(1 - x, (b, height // s, s, width // s, s, channels))
         x = np.reshape(np.swapaxes(x, 2, 3), (b, (height // s) * (width // s), s * s * channels))
-        return _placed("CaptionerCells", self.second(F.relu(self.first(x))), self.places)
+        return _placed("CaptionerCells", "cells", self.second(F.relu(self.first(x))), self.places)
 
 
-def _images(name, images):
-    """Return images as a Tensor [B, height, width, channels]."""
+def _images(name, images, channels):
+    """Return images as a Tensor [B, height, width, channels], after a check of their values."""
     x = images if isinstance(images, Tensor) else Tensor(images)
-    if x.ndim != 4:
+    if x.ndim != 4 or x.shape[3] != channels:
         raise ValueError(
-            f"{name}: images must be [B, height, width, channels], got shape {x.shape}"
+            f"{name}: images must be [B, height, width, channels] with {channels} "
+            f"channel{'' if channels == 1 else 's'}, got shape {x.shape}"
+        )
+    if x.dtype.kind in "iu" and x.data.max(initial=0) > 1:
+        raise ValueError(
+            f"{name}: images must have values from 0 to 1, got {x.dtype} up to {x.data.max()}. "
+            "Divide them by 255"
         )
     return x
 
 
-def _placed(name, z, places):
-    """Add the position vectors `places` [R, D] to z [B, R, D]."""
+def _placed(name, parts, z, places):
+    """Add the position vectors `places` [R, D] to z [B, R, D], where `parts` says what R counts."""
     if z.shape[1] != len(places):
         raise ValueError(
-            f"{name}: the images have {z.shape[1]} regions, expected {len(places)}. Create {name} "
+            f"{name}: the images have {z.shape[1]} {parts}, expected {len(places)}. Create {name} "
             f"with count={z.shape[1]}, or pass images of another size"
         )
     return z + places
@@ -266,7 +279,7 @@ class Attend(nn.Module):
 
     Args:
         score     a module (h [B, H], z [B, R, D]) → e [B, R], such as `AdditiveScore`. If it has a
-                  method `keys(z)`, its result is passed as a third argument
+                  method `keys(z)`, its result can be computed once and passed as a third argument
         weights   a module e [B, R] → a [B, R], such as `SigmoidGate`. If None, it is a `Softmax`
 
     Source: Bahdanau et al. 2014, Xu et al. 2015, slides KB09, KB10, KB13.
@@ -340,12 +353,14 @@ class _Captioner(nn.Module):
             (logits [B, T, V], attention weights [B, T, R] or None)
 
         Raises:
-            ValueError: the numbers of images and captions differ
+            ValueError: tokens is not [B, T], images has a wrong shape, or the numbers of images and
+                captions differ
+            IndexError: a token is not from 0 to V - 1
         """
-        if len(images) != len(tokens):
+        if np.ndim(to_array(tokens)) != 2 or len(images) != len(tokens):
             raise ValueError(
-                f"captioner: got {len(images)} images and {len(tokens)} captions. "
-                "Give one caption for each image"
+                f"captioner: tokens must be [{len(images)}, T], one caption for each image, got "
+                f"shape {np.shape(to_array(tokens))}"
             )
         y, maps = self.read(self.embedding(tokens), *self.start(images))
         return self.head(y), maps
@@ -375,14 +390,14 @@ class _Captioner(nn.Module):
             images    images with values from 0 to 1 [B, height, width, channels]
             tokens    captions [B, T + 1] from the start token to the stop token, then `pad`
             pad       token that pads short captions and is excluded from the loss
-            penalty   factor λ of the penalty, where 0 means no penalty
+            penalty   factor λ >= 0 of the penalty, where 0 means no penalty
 
         Returns:
             the loss, a Tensor of shape ()
 
         Raises:
             ValueError: tokens is not [B, T + 1] with at least one word, the numbers of images and
-                captions differ, or a captioner without attention is given a penalty
+                captions differ, penalty < 0, or a captioner without attention is given a penalty
 
         Source: Xu et al. 2015, eq. 14.
         """
@@ -391,6 +406,12 @@ class _Captioner(nn.Module):
             raise ValueError(
                 f"loss: tokens must be [B, T + 1] with the start token first and at least one "
                 f"word, got shape {tokens.shape}"
+            )
+        check_range("loss", 0, below=math.inf, penalty=penalty)
+        if (tokens[:, 1:] == pad).all():
+            raise ValueError(
+                f"loss: tokens must contain at least one word after the start token, but all are "
+                f"pad={pad}"
             )
         logits, maps = self(images, tokens[:, :-1])
         target = tokens[:, 1:]
@@ -420,6 +441,10 @@ class _Captioner(nn.Module):
 
         Returns:
             a list of `Caption`, one for each image
+
+        Raises:
+            ValueError: images has a wrong shape, or beams or max_len is below 1
+            IndexError: start is not a token of the vocabulary
         """
         with no_grad(), eval_mode(self):
             memory, state = self.start(images)
@@ -574,7 +599,7 @@ class FixedCaptioner(_Captioner):
             d_word=d_word,
             d_state=d_state,
         )
-        hidden = count * regions.size if hidden is None else hidden
+        self.count, hidden = count, count * regions.size if hidden is None else hidden
         check_sizes(self, hidden=hidden)
         rng = generator(rng)
         super().__init__(regions, vocab_size, context, d_word, d_state, rng)
@@ -592,8 +617,15 @@ class FixedCaptioner(_Captioner):
 
         Returns:
             (c [B, context], state), where state is (h, c) of the LSTM, each [B, d_state]
+
+        Raises:
+            ValueError: the number of regions is not `count`
         """
         z = self.regions(images)
+        if z.shape[1] != self.count:
+            raise ValueError(
+                f"FixedCaptioner: the images have {z.shape[1]} regions, expected count={self.count}"
+            )
         c = np.tanh(self.squeeze(np.reshape(z, (z.shape[0], -1))))
         zeros = Tensor(np.zeros((z.shape[0], self.cell.hidden_size), c.dtype))
         return c, (zeros, zeros)

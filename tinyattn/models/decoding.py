@@ -114,9 +114,12 @@ def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
 
     Returns:
         tokens [...], integers from 0 to V - 1
+
+    Raises:
+        ValueError: as in `probabilities`
     """
     if temperature == 0:
-        z = to_array(logits)
+        z = np.asarray(to_array(logits))
         _check_logits(z, temperature, top_k, top_p)
         return z.argmax(axis=-1)
     return multinomial(probabilities(logits, temperature, top_k, top_p), rng=rng)
@@ -141,7 +144,7 @@ def _check_logits(z, temperature, top_k, top_p):
     highest = z.max(axis=-1)
     if not highest.min(initial=np.inf) > -np.inf or (highest == np.inf).any():
         raise ValueError(
-            "decoding: the largest logit of each row must be finite, but a row contains nan or "
+            "decoding: the largest logit of each row must be finite, but a row contains NaN or "
             "+inf, or only -inf. Look for a training that diverged, or a mask that hides all tokens"
         )
 
@@ -159,7 +162,7 @@ def decode(
                       the token that follows
         state         the model's memory of B sequences: arrays with the sequences on axis 0, in
                       tuples, lists or dicts, or None
-        start         token before the first new token, or B tokens [B]
+        start         token before the first new token (then B = 1), or B tokens [B]
         stop          token, or several tokens, that end a sequence and are not part of the answer.
                       If None, every sequence gets max_len tokens
         max_len       largest number of new tokens
@@ -173,7 +176,8 @@ def decode(
 
     Raises:
         TypeError: step does not return (logits, state)
-        ValueError: start or the logits have the wrong shape, or an argument is out of range
+        ValueError: start or the logits have the wrong shape, the largest logit is not finite, stop
+            is not integers, or an argument is out of range
     """
     out, length = decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, rng)
     return [row[:n] for row, n in zip(out, length, strict=True)]
@@ -184,6 +188,7 @@ def decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, 
 
     The arguments are those of `decode`.
     """
+    check_range("decode", 0, whole=True, max_len=max_len)
     tokens, rng = _start(start), generator(rng)
     ends, out = _stop(stop), np.empty((len(tokens), max_len), np.int64)
     length, t = np.full(len(tokens), max_len), 0
@@ -208,7 +213,11 @@ def greedy(step, state, start, stop=None, max_len=50):
         max_len   as in `decode`
 
     Returns:
-        a list of B integer arrays
+        a list of B integer arrays, each with up to max_len tokens
+
+    Raises:
+        TypeError: as in `decode`
+        ValueError: as in `decode`
     """
     return decode(step, state, start, stop, max_len, temperature=0)
 
@@ -258,7 +267,8 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
 
     Raises:
         TypeError: step does not return (logits, state), or the state cannot be indexed
-        ValueError: beams or max_len is below 1, or start or the logits have the wrong shape
+        ValueError: beams or max_len is below 1, start or the logits have the wrong shape, or the
+            largest logit is not finite
 
     Source: Wu et al. 2016, eq. 14 (without the coverage term).
     """
@@ -348,6 +358,9 @@ def log_softmax(logits):
 
     Args:
         logits   scores z of the V tokens [..., V]. A score of -inf stays -inf
+
+    Raises:
+        ValueError: the largest logit of a row is not finite
     """
     z = np.asarray(to_array(logits), np.float64)
     _check_logits(z, 1.0, None, None)
@@ -360,14 +373,14 @@ def _called(step, tokens, state):
     answer = step(tokens, state)
     if not (isinstance(answer, tuple) and len(answer) == 2):
         raise TypeError(
-            f"decoding: step(tokens, state) must return (logits, state), got "
-            f"a {type(answer).__name__}"
+            "decoding: step(tokens, state) must return a tuple (logits, state), got "
+            f"{type(answer).__name__}"
         )
     logits = np.asarray(to_array(answer[0]))
     if logits.ndim != 2 or len(logits) != len(tokens):
         raise ValueError(
-            f"decoding: step was given {len(tokens)} tokens and must return logits [{len(tokens)}, "
-            f"V], got {logits.shape}"
+            f"decoding: step was given tokens [{len(tokens)}] and must return logits "
+            f"[{len(tokens)}, V], got {logits.shape}"
         )
     return logits, answer[1]
 
@@ -384,4 +397,9 @@ def _start(start):
 
 def _stop(stop):
     """Return the stop tokens as an array."""
-    return np.atleast_1d(np.asarray([] if stop is None else stop, np.int64))
+    stop = np.atleast_1d(np.asarray([] if stop is None else to_array(stop)))
+    if stop.ndim != 1 or (stop.size and stop.dtype.kind not in "iu"):
+        raise ValueError(
+            f"decoding: stop must be a token or a list of tokens, got {stop.dtype} {stop.shape}"
+        )
+    return stop.astype(np.int64)

@@ -5,6 +5,7 @@ import numpy as np
 from tinyattn.engine.random import generator
 from tinyattn.graph import DynamicEdgeConv
 from tinyattn.graph.knn import split_clouds
+from tinyattn.graph.validation import check_points, check_widths
 from tinyattn.nn import (
     BatchNorm1d,
     Dropout,
@@ -36,6 +37,7 @@ class PointFeatures(Module):
 
     def __init__(self, in_features, k, widths, embedding, rng):
         check_sizes(self, in_features=in_features, k=k, widths=widths, embedding=embedding)
+        self.in_features = in_features
         sizes = [in_features, *widths]
         self.convs = ModuleList(
             [
@@ -115,6 +117,7 @@ class DGCNN(_OnFeatures):
             embedding=embedding,
             hidden=hidden,
         )
+        check_widths(type(self).__name__, widths=widths, hidden=hidden)
         rng = generator(rng)
         self.features = PointFeatures(in_features, k, widths, embedding, rng)
         sizes = [2 * embedding, *hidden]
@@ -124,17 +127,22 @@ class DGCNN(_OnFeatures):
         self.head = Sequential(*head, Linear(sizes[-1], classes, rng=rng))
 
     def forward(self, x, batch=None):
-        """Return the scores of the classes, [B, classes].
+        """Return the scores of the classes, [B, classes], with the clouds in ascending order.
 
         Args:
             x       points [N, in_features]
-            batch   cloud of each point [N], or None for a single cloud
+            batch   index of each point's cloud [N], whole numbers, or None for a single cloud
 
         Raises:
-            ValueError: the shapes do not fit, there are no points, or a number is not finite
+            ValueError: the shapes do not fit, there are no points, a number is not finite, batch is
+                not N whole numbers, or there is only one cloud in training, where batch norm needs
+                several
         """
+        name = type(self).__name__
+        check_points(name, x, self.features.in_features)
+        table, _ = split_clouds(batch, len(x), name)
         y, _ = self.features(x, batch, self.places)
-        return self.head(_global(y, split_clouds(batch, x.shape[0])[0]))
+        return self.head(_global(y, table))
 
 
 class DGCNNSegmentation(_OnFeatures):
@@ -176,6 +184,7 @@ class DGCNNSegmentation(_OnFeatures):
             embedding=embedding,
             hidden=hidden,
         )
+        check_widths(type(self).__name__, widths=widths, hidden=hidden)
         rng = generator(rng)
         self.features = PointFeatures(in_features, k, widths, embedding, rng)
         sizes = [2 * embedding + sum(widths), *hidden]
@@ -189,13 +198,16 @@ class DGCNNSegmentation(_OnFeatures):
 
         Args:
             x       points [N, in_features]
-            batch   cloud of each point [N], or None for a single cloud
+            batch   index of each point's cloud [N], whole numbers, or None for a single cloud
 
         Raises:
-            ValueError: the shapes do not fit, there are no points, or a number is not finite
+            ValueError: the shapes do not fit, there are no points, a number is not finite, or batch
+                is not N whole numbers
         """
+        name = type(self).__name__
+        check_points(name, x, self.features.in_features)
+        table, cloud = split_clouds(batch, len(x), name)
         y, points = self.features(x, batch, self.places)
-        table, cloud = split_clouds(batch, x.shape[0])
         u = _global(y, table)  # [B, 2 embedding]
         return self.head(np.concatenate([points, u[cloud]], axis=-1))
 

@@ -65,6 +65,7 @@ def generate(
         TypeError: ids are not a list or an array
         ValueError: a prompt is empty or does not consist of integers, or max_new_tokens,
             temperature, top_k or top_p is out of range
+        IndexError: a prompt contains a token that the model does not have
     """
     prompts = _prompts(ids)
     if not is_number(max_new_tokens, whole=True) or max_new_tokens < 0:

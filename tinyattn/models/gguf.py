@@ -84,6 +84,7 @@ def read(path):
         weight is [out, in]
 
     Raises:
+        FileNotFoundError: there is no such file
         ValueError: the file is damaged or has a feature that is not supported. The error names the
             file and the reason
     """
@@ -106,6 +107,7 @@ def mapped(path):
         a `GGUF`, in which these matrices are `QuantizedMatrix`, and all other tensors float32
 
     Raises:
+        FileNotFoundError: as in `read`
         ValueError: as in `read`
     """
     path = Path(path)

@@ -31,8 +31,8 @@ class GPT(nn.Module):
     with standard deviation 0.02 √(768/d_model), times 1/√(2 num_layers) for linear maps with an
     output that is added to x. With d_model = 768, this is the initialization of GPT-2. With 0.02
     for every d_model, a narrow model would start with attention scores that are almost zero, and
-    would learn slowly. Dropout acts on the attention weights, and on each term before it is added
-    to x.
+    would learn slowly. Dropout acts on the sum of the embeddings, on the attention weights, on the
+    hidden features gelu(...), and on each term before it is added to x.
 
     Args:
         vocab_size   number of tokens V
@@ -73,7 +73,8 @@ class GPT(nn.Module):
             cache   result of `empty_cache`, which contains the keys and values of earlier tokens
                     and is updated. If None, ids are the whole sequences
         """
-        positions = cache[0].positions(ids.shape[-1]) if cache else None
+        ids, listed = as_tensor(ids), isinstance(cache, list | tuple)
+        positions = cache[0].positions(ids.shape[-1]) if listed and cache else None
         x = self.dropout(self.positions(self.embedding(ids), positions))
         return self.blocks(x, causal=True, cache=cache)
 
@@ -90,7 +91,10 @@ class GPT(nn.Module):
                     and is updated. If None, ids are the whole sequences
 
         Raises:
-            ValueError: ids are not [B, T], or a sequence has more than max_len tokens
+            ValueError: ids are not [B, T], a sequence has more than max_len tokens, or the cache
+                holds another number of sequences
+            TypeError: ids are not integers, or cache is not a result of `empty_cache`
+            IndexError: an id is not from 0 to V - 1
             RuntimeError: a cache is used while gradients are recorded
         """
         ids = as_tensor(ids)
@@ -138,6 +142,11 @@ class GPT(nn.Module):
             for one prompt an array, and for a list of prompts a list of arrays, all without the
             stop token. For prompts [B, T] an array [B, T + n], in which a row that has ended is
             filled with its stop token
+
+        Raises:
+            TypeError: as in `models.generation.generate`
+            ValueError: as in `models.generation.generate`
+            IndexError: as in `models.generation.generate`
         """
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled

@@ -155,13 +155,14 @@ class GravNetModel(Module):
 
         Args:
             x       hits [N, in_features]
-            batch   event of each hit [N], or None for a single event
+            batch   index of each hit's event [N], whole numbers, or None for a single event
 
         Raises:
-            ValueError: the shapes do not fit, there are no hits, or a number is not finite
+            ValueError: the shapes do not fit, there are no hits, a number is not finite, batch is
+                not N whole numbers, or an event is too small with strict=True
         """
         x = check_points("GravNetModel", x, self.norm.num_features)
-        cloud = None if batch is None else split_clouds(batch, x.shape[0])[1]
+        cloud = None if batch is None else split_clouds(batch, x.shape[0], "GravNetModel")[1]
         x, outputs = self.norm(x), []
         for block in self.blocks:
             x = block(x, batch, cloud)

@@ -13,6 +13,7 @@ from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.random import generator
 from tinyattn.inference.quantized import numbers_in_blocks
 from tinyattn.models import gguf
+from tinyattn.models.bert import check_state
 from tinyattn.models.generation import generate
 from tinyattn.models.gpt import init_weights
 from tinyattn.nn.validation import check_heads, check_sizes
@@ -107,7 +108,9 @@ class Llama(nn.Module):
                     and is updated. If None, ids are the whole sequences
 
         Raises:
-            ValueError: ids are not [B, T]
+            ValueError: ids are not [B, T], or the cache holds another number of sequences
+            TypeError: ids are not integers, or cache is not a result of `empty_cache`
+            IndexError: an id is not from 0 to V - 1
             RuntimeError: a cache is used while gradients are recorded
         """
         ids = as_tensor(ids)
@@ -153,6 +156,11 @@ class Llama(nn.Module):
             for one prompt an array, and for a list of prompts a list of arrays, all without the
             stop token. For prompts [B, T] an array [B, T + n], in which a row that has ended is
             filled with its stop token
+
+        Raises:
+            TypeError: as in `models.generation.generate`
+            ValueError: as in `models.generation.generate`
+            IndexError: as in `models.generation.generate`
         """
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
@@ -179,7 +187,12 @@ class Llama(nn.Module):
 
         Returns:
             the model
+
+        Raises:
+            TypeError: state is not a dictionary
+            ValueError: a weight is missing or has another shape, or the numbers of heads do not fit
         """
+        check_state("Llama", "LlamaForCausalLM", state, NEEDED)
         state = {
             name.removeprefix("model."): a if isinstance(a, QuantizedMatrix) else np.asarray(a)
             for name, a in state.items()
@@ -228,6 +241,7 @@ class Llama(nn.Module):
             the model
 
         Raises:
+            FileNotFoundError: there is no such file
             ValueError: the file is damaged, contains another kind of model, or lacks a tensor
         """
         file = file if isinstance(file, gguf.GGUF) else gguf.read(file)
@@ -248,6 +262,9 @@ class Llama(nn.Module):
         in_blocks = any(isinstance(a, QuantizedMatrix) for a in file.tensors.values())
         state = {}
         try:
+            for name in ("token_embd.weight", "blk.0.ffn_gate.weight"):
+                if name not in file.tensors:
+                    raise ValueError(f"there is no {name}")
             for name, a in file.tensors.items():
                 if not in_blocks and (".attn_q." in name or ".attn_k." in name):
                     a = _halves(a, num_heads if ".attn_q." in name else num_kv_heads)
@@ -265,6 +282,11 @@ class Llama(nn.Module):
         return model
 
 
+# weights from which `from_huggingface` reads the sizes, and their names in `Llama`
+NEEDED = {
+    "model.embed_tokens.weight": "embed_tokens.weight",
+    "model.layers.0.mlp.gate_proj.weight": "layers.0.mlp.gate_proj.weight",
+}
 # names in GGUF files -> names in this library
 NAMES = {
     "token_embd": "embed_tokens",

@@ -159,9 +159,10 @@ class MoleculeAttentionTransformer(nn.Module):
         )
         name, rng = type(self).__name__, generator(rng)
         shares = np.asarray(lambdas)
-        if shares.shape != (3,) or shares.dtype.kind not in "iuf" or not (shares >= 0).all():
+        fits = shares.shape == (3,) and shares.dtype.kind in "iuf"
+        if not fits or not ((shares >= 0) & (shares < np.inf)).all():
             raise ValueError(f"{name}: lambdas must be three weights >= 0, got {lambdas!r}")
-        if g not in G:
+        if not isinstance(g, str) or g not in G:
             raise ValueError(f"{name}: g must be one of {', '.join(G)}, got {g!r}")
         self.lambdas, self.g = tuple(lambdas), g
         self.dummy = nn.Parameter(rng.normal(size=(1, 1, d_model)).astype(DEFAULT_DTYPE))
@@ -186,6 +187,7 @@ class MoleculeAttentionTransformer(nn.Module):
 
         Raises:
             ValueError: the shapes do not fit, or bonds or mask are not bool
+            TypeError: atoms or distances are not an array
         """
         x, geometry, mask = self._start(atoms, distances, bonds, mask)
         for layer in self.layers:
@@ -211,7 +213,7 @@ class MoleculeAttentionTransformer(nn.Module):
 
     def _start(self, atoms, distances, bonds, mask):
         """Return x [B, 1 + N, d], geometry [B, 1, 1 + N, 1 + N] and mask, with the dummy atom."""
-        bonds, mask = _check_molecules(atoms, distances, bonds, mask)
+        bonds, mask = _check_molecules(atoms, distances, bonds, mask, self.embed.in_features)
         B, N = mask.shape
         # padding may contain anything, even nan
         x = self.embed(np.where(mask[..., None], atoms, 0))
@@ -230,15 +232,22 @@ class MoleculeAttentionTransformer(nn.Module):
         return f"lambdas=({', '.join(f'{x:.3g}' for x in self.lambdas)}), g={self.g!r}"
 
 
-def _check_molecules(atoms, distances, bonds, mask):
+def _check_molecules(atoms, distances, bonds, mask, C):
     """Return bonds and mask as bool arrays, and refuse shapes that do not fit."""
     name = "MoleculeAttentionTransformer"
+    for argument, given in (("atoms", atoms), ("distances", distances)):
+        if not hasattr(given, "shape"):
+            raise TypeError(
+                f"{name}: {argument} must be an array or Tensor, got {type(given).__name__}. Write "
+                f"np.array({argument})"
+            )
     bonds = np.asarray(to_array(bonds))
-    pairs = (*atoms.shape[:2], atoms.shape[1]) if atoms.ndim == 3 else None
+    fits = atoms.ndim == 3 and atoms.shape[2] == C
+    pairs = (*atoms.shape[:2], atoms.shape[1]) if fits else None
     if pairs is None or distances.shape != pairs or bonds.shape != pairs or bonds.dtype != bool:
         raise ValueError(
-            f"{name}: expected atoms [B, N, C], distances [B, N, N] and bool bonds [B, N, N], got "
-            f"{atoms.shape}, {distances.shape} and {bonds.dtype} {bonds.shape}"
+            f"{name}: expected atoms [B, N, {C}], distances [B, N, N] and bool bonds [B, N, N], "
+            f"got {atoms.shape}, {distances.shape} and {bonds.dtype} {bonds.shape}"
         )
     mask = np.ones(atoms.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != atoms.shape[:2]:

@@ -324,7 +324,8 @@ class ParticleTransformer(nn.Module):
         for name, widths in (("embed_dims", embed_dims), ("pair_embed_dims", pair_embed_dims)):
             if not isinstance(widths, tuple | list):
                 raise TypeError(
-                    f"ParticleTransformer: {name} must be a tuple of widths, got {widths!r}"
+                    f"ParticleTransformer: {name} must be a tuple of widths, got {widths!r}. Write "
+                    f"({widths!r},) for one layer"
                 )
         if not embed_dims:
             raise ValueError(
@@ -361,8 +362,9 @@ class ParticleTransformer(nn.Module):
 
         Raises:
             ValueError: the shapes do not fit, or the mask is not bool
+            TypeError: features or momenta are not an array
         """
-        mask = _check_jets(features, momenta, mask)
+        mask = _check_jets(features, momenta, mask, self.embed.input_bn.num_features)
         return self.head(self.tokens(self.particles(features, momenta, mask), mask)[-1])
 
     def particles(self, features, momenta=None, mask=None):
@@ -373,7 +375,7 @@ class ParticleTransformer(nn.Module):
             momenta    as in `forward`
             mask       as in `forward`
         """
-        mask = _check_jets(features, momenta, mask)
+        mask = _check_jets(features, momenta, mask, self.embed.input_bn.num_features)
         x, bias = self.embedded(features, momenta, mask)
         for block in self.blocks:
             x = block(x, mask, bias)
@@ -385,7 +387,7 @@ class ParticleTransformer(nn.Module):
         Args:
             features   as in `forward`
             momenta    as in `forward`
-            mask       as in `forward`
+            mask       bool [B, N], True for particles, False for padding
         """
         features = np.where(mask[..., None], features, 0)  # padding may contain anything, even nan
         x = np.where(mask[..., None], self.embed(features), 0)
@@ -418,7 +420,7 @@ class ParticleTransformer(nn.Module):
             momenta    as in `forward`
             mask       as in `forward`
         """
-        mask = _check_jets(features, momenta, mask)
+        mask = _check_jets(features, momenta, mask, self.embed.input_bn.num_features)
         maps = []
         with eval_mode(self), no_grad():
             x, bias = self.embedded(features, momenta, mask)
@@ -430,12 +432,19 @@ class ParticleTransformer(nn.Module):
         return maps
 
 
-def _check_jets(features, momenta, mask):
+def _check_jets(features, momenta, mask, C):
     """Return the mask as a bool array [B, N]. Shapes that do not fit are an error."""
-    if features.ndim != 3 or (momenta is not None and momenta.shape != (*features.shape[:2], 4)):
+    for name, given in (("features", features), ("momenta", momenta)):
+        if not hasattr(given, "shape") and (name, given) != ("momenta", None):
+            raise TypeError(
+                f"ParticleTransformer: {name} must be an array or Tensor, got "
+                f"{type(given).__name__}. Write np.array({name})"
+            )
+    fits = features.ndim == 3 and features.shape[2] == C
+    if not fits or (momenta is not None and momenta.shape != (*features.shape[:2], 4)):
         got = "" if momenta is None else f" and {momenta.shape}"
         raise ValueError(
-            "ParticleTransformer: expected features [B, N, C] and momenta [B, N, 4] (E, px, py, "
+            f"ParticleTransformer: expected features [B, N, {C}] and momenta [B, N, 4] (E, px, py, "
             f"pz), got {features.shape}{got}"
         )
     mask = np.ones(features.shape[:2], bool) if mask is None else np.asarray(to_array(mask))

@@ -5,6 +5,7 @@ import numpy as np
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
 from tinyattn.graph import edge_conv, knn_edges, segment_mean
+from tinyattn.graph.validation import check_widths
 from tinyattn.nn import BatchNorm1d, Dropout, Linear, Module, ModuleList, ReLU, Sequential
 from tinyattn.nn.sets import masked_mean
 from tinyattn.nn.validation import check_sizes
@@ -27,6 +28,7 @@ class EdgeConvBlock(Module):
 
     def __init__(self, in_features, widths, k, rng=None):
         check_sizes(self, in_features=in_features, widths=widths, k=k)
+        check_widths("EdgeConvBlock", widths=widths)
         rng, self.k = generator(rng), k
         layers, sizes = [], [2 * in_features, *widths]
         for a, b in zip(sizes[:-1], sizes[1:], strict=True):
@@ -42,7 +44,12 @@ class EdgeConvBlock(Module):
         Args:
             x        features of the particles [N, in_features]
             places   positions among which neighbours are searched for [N, S]
-            batch    jet of each particle [N]. Neighbours belong to the same jet
+            batch    index of each particle's jet [N], in ascending order. Neighbours are in the
+                     same jet
+
+        Raises:
+            ValueError: the shapes do not fit, a position is not finite, or batch is not N whole
+                numbers in ascending order
         """
         sender, receiver = knn_edges(to_array(places), self.k, batch)
         own, N = self.shortcut(x), x.shape[0]
@@ -90,6 +97,13 @@ class ParticleNet(Module):
         rng=None,
     ):
         check_sizes(self, features=features, classes=classes, k=k, widths=widths, hidden=hidden)
+        if not isinstance(widths, tuple | list) or not all(
+            isinstance(w, tuple | list) and w for w in widths
+        ):
+            raise TypeError(
+                "ParticleNet: widths must be a tuple for each block with a number of features for "
+                f"each layer, such as ((32, 32), (64, 64)), got {widths!r}"
+            )
         rng = generator(rng)
         self.norm = BatchNorm1d(features)
         sizes = [features, *(w[-1] for w in widths)]
@@ -113,10 +127,11 @@ class ParticleNet(Module):
                        particles
 
         Raises:
-            ValueError: the shapes do not fit, the mask is not bool, a number is not finite, or a
-                jet has no particle
+            ValueError: the shapes do not fit, the mask is not bool, a number of a particle is not
+                finite, or a jet has no particle
+            TypeError: points or features are not an array
         """
-        mask = _check_jets(points, features, mask)
+        mask = _check_jets(points, features, mask, self.norm.num_features)
         B, P = mask.shape
         rows = np.flatnonzero(mask)  # rows of the particles, jet by jet
         places = to_array(points).reshape(B * P, -1)[rows]
@@ -128,10 +143,18 @@ class ParticleNet(Module):
         return self.head(masked_mean(x[number.reshape(B, P)], mask))
 
 
-def _check_jets(points, features, mask):
-    if points.ndim != 3 or features.ndim != 3 or points.shape[:2] != features.shape[:2]:
+def _check_jets(points, features, mask, C):
+    """Return the mask as a bool array [B, P], after a check of the arguments of `ParticleNet`."""
+    for name, given in (("points", points), ("features", features)):
+        if not hasattr(given, "shape"):
+            raise TypeError(
+                f"ParticleNet: {name} must be an array or Tensor, got {type(given).__name__}. "
+                f"Write np.array({name})"
+            )
+    fits = points.ndim == 3 and features.ndim == 3 and points.shape[:2] == features.shape[:2]
+    if not fits or features.shape[2] != C:
         raise ValueError(
-            f"ParticleNet: expected points [B, P, 2] and features [B, P, C], got {points.shape} "
+            f"ParticleNet: expected points [B, P, 2] and features [B, P, {C}], got {points.shape} "
             f"and {features.shape}"
         )
     mask = np.ones(points.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
@@ -148,4 +171,11 @@ def _check_jets(points, features, mask):
             f"ParticleNet: each jet needs at least one particle, but jet {empty[0]} of {len(mask)} "
             f"has none in its mask. Leave out empty jets"
         )
+    for name, given in (("points", points), ("features", features)):
+        bad = np.argwhere(mask & ~np.isfinite(to_array(given)).all(axis=2))
+        if len(bad):
+            raise ValueError(
+                f"ParticleNet: {name} are NaN or infinite in {len(bad)} of {mask.sum()} particles, "
+                f"first in particle {bad[0][1]} of jet {bad[0][0]}. Set its mask to False"
+            )
     return mask

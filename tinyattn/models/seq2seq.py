@@ -11,7 +11,7 @@ import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.data.tokenizers.simple import padded
 from tinyattn.engine.autograd import Tensor, no_grad
-from tinyattn.engine.convert import to_array
+from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 from tinyattn.models.decoding import beam_search
@@ -90,8 +90,20 @@ class Seq2Seq(nn.Module):
         Args:
             src   token ids of the source [B, S]
             tgt   token ids of the target [B, T]
+
+        Raises:
+            ValueError: src or tgt is not a matrix, their numbers of rows differ, or a row has more
+                than max_len tokens
+            TypeError: ids are not integers
+            IndexError: an id is not from 0 to V - 1
         """
+        tgt = _ids("tgt", tgt, "T")
         memory, keep = self.encode(src)
+        if len(keep) != len(tgt):
+            raise ValueError(
+                "Seq2Seq: src and tgt must have the same number of rows, got shapes "
+                f"{np.shape(to_array(src))} and {tgt.shape}"
+            )
         return self.head(self.transformer.decoder(self.embed(tgt), memory, None, keep, causal=True))
 
     def embed(self, ids, positions=None):
@@ -111,7 +123,8 @@ class Seq2Seq(nn.Module):
         Args:
             src   token ids of the source [B, S]
         """
-        keep = (np.asarray(to_array(src)) != self.pad)[:, None, :]
+        src = _ids("src", src, "S")
+        keep = (src != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
 
     def head(self, features):
@@ -129,8 +142,16 @@ class Seq2Seq(nn.Module):
                               padding
             label_smoothing   ε in [0, 1]. The true token gets the probability 1 - ε, and ε is
                               spread uniformly over all tokens
+
+        Raises:
+            ValueError: as in `forward`, or tgt has no token to predict
         """
-        tgt = np.asarray(to_array(tgt))
+        tgt = _ids("tgt", tgt, "T")
+        if (tgt[:, 1:] == self.pad).all():
+            raise ValueError(
+                "Seq2Seq: tgt must contain a start token and at least one token to predict, got "
+                f"shape {tgt.shape} with only pad={self.pad} after the first token"
+            )
         logits, targets = self(src, tgt[:, :-1]), tgt[:, 1:]  # [B, T-1, V]
         return F.cross_entropy(
             np.reshape(logits, (-1, logits.shape[-1])),
@@ -160,17 +181,19 @@ class Seq2Seq(nn.Module):
                              ids
 
         Raises:
-            TypeError: a text is given without a tokenizer, or start or stop is missing
+            TypeError: a text is given without a tokenizer, the tokenizer is not a WordPiece, or
+                start or stop is missing
             ValueError: the tokenizer does not know a word, or src has the wrong shape
         """
         if tokenizer is not None:
+            _check_tokenizer(tokenizer)
             start = tokenizer.ids["[CLS]"] if start is None else start
             stop = tokenizer.ids["[SEP]"] if stop is None else stop
         ids, is_text, is_one = _sentences(src, tokenizer, self.pad)
         if start is None or stop is None:
             raise TypeError(
-                "translate: expected start= and stop=, the tokens that begin and end a target "
-                "sentence, or tokenizer="
+                "translate: expected the tokens that begin and end a target sentence, got "
+                f"start={start} and stop={stop}. Pass both, or a tokenizer"
             )
         with eval_mode(self):
             answers = self.search(ids, start, stop, max_len, beams, length_penalty)
@@ -223,6 +246,25 @@ class Seq2Seq(nn.Module):
             )
 
 
+def _ids(name, ids, letter):
+    """Return token ids as an array [B, `letter`]."""
+    ids = to_array(as_tensor(ids))
+    if ids.ndim != 2:
+        raise ValueError(
+            f"Seq2Seq: {name} must be token ids [B, {letter}], got shape {ids.shape}. Write "
+            f"{name}[None] for one sentence"
+        )
+    return ids
+
+
+def _check_tokenizer(tokenizer):
+    if not hasattr(tokenizer, "unknown") or not hasattr(tokenizer, "ids"):
+        raise TypeError(
+            "translate: tokenizer must be a data.tokenizers.WordPiece, got "
+            f"{type(tokenizer).__name__}"
+        )
+
+
 def _sentences(src, tokenizer, pad):
     """Return (ids [B, S], whether texts were given, whether there was a single sentence)."""
     if isinstance(src, str):
@@ -248,13 +290,13 @@ def _sentences(src, tokenizer, pad):
 def _read(texts, tokenizer, pad):
     """Return the ids [B, S] of texts."""
     if tokenizer is None:
-        raise TypeError("translate: a text must be turned into token ids. Pass tokenizer=")
-    if not hasattr(tokenizer, "unknown") or not all(isinstance(text, str) for text in texts):
         raise TypeError(
-            "translate: expected texts and a data.tokenizers.WordPiece, got "
-            f"{', '.join(sorted({type(text).__name__ for text in texts}))} and "
-            f"{type(tokenizer).__name__}"
+            "translate: src is a text, but tokenizer is None. Pass the tokenizer of the model as "
+            "tokenizer=tokenizer, or token ids"
         )
+    if not all(isinstance(text, str) for text in texts):
+        kinds = ", ".join(sorted({type(text).__name__ for text in texts}))
+        raise TypeError(f"translate: a list of texts must contain only texts, got {kinds}")
     unknown = dict.fromkeys(word for text in texts for word in tokenizer.unknown(text))
     if unknown:
         raise ValueError(

@@ -25,7 +25,7 @@ def load(size="large"):
 
     Args:
         size   "large" for the model with 4 layers, 570,432 parameters and 1,024 tokens, or "small"
-               for 2 layers, 87,360 parameters and 512 tokens, which the explorer in a page uses
+               for 2 layers, 87,360 parameters and 512 tokens, which the widget `own_words` uses
 
     Raises:
         ValueError: `size` is neither "large" nor "small"

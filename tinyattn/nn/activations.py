@@ -93,7 +93,7 @@ class Softmax(Module):
     """The softmax, y_i = exp(x_i) / Σ_j exp(x_j): positive numbers that sum to 1.
 
     Args:
-        axis   axis along which the results sum to 1, by default the last one
+        axis   axis along which the results sum to 1, by default the last one, or a tuple of axes
     """
 
     def __init__(self, axis=-1):

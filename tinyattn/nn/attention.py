@@ -4,10 +4,10 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.engine.autograd import Tensor
-from tinyattn.engine.convert import as_tensors
+from tinyattn.engine.convert import as_tensor, as_tensors
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
-from tinyattn.nn.cache import CrossAttentionCache
+from tinyattn.nn.cache import CrossAttentionCache, KeyValueCache
 from tinyattn.nn.init import xavier_parameter
 from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module, Parameter
@@ -23,9 +23,9 @@ class MultiheadAttention(Module):
 
     W_q, W_k and W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim], and b_q, b_k
     and b_v those of in_proj_bias [3·embed_dim]. W_o and b_o belong to the linear layer out_proj. If
-    kdim or vdim is given, W_q, W_k and W_v are q_proj_weight, k_proj_weight and v_proj_weight.
-    Names, layouts and initial values are the same as in torch.nn.MultiheadAttention, so its
-    state_dict can be loaded.
+    kdim or vdim differs from embed_dim, W_q, W_k and W_v are q_proj_weight, k_proj_weight and
+    v_proj_weight. Names, layouts and initial values are the same as in
+    torch.nn.MultiheadAttention, so its state_dict can be loaded.
 
     Args:
         embed_dim   number of features of the queries and of the output, a multiple of num_heads
@@ -38,7 +38,8 @@ class MultiheadAttention(Module):
                     for the default generator
 
     Raises:
-        ValueError: num_heads does not divide embed_dim
+        ValueError: num_heads does not divide embed_dim, a size is not a whole number of at least 1,
+            or dropout is not from 0 to 1
 
     Source: Vaswani et al. 2017, section 3.2.2, and slides N17, S13.
     """
@@ -47,7 +48,7 @@ class MultiheadAttention(Module):
         self, embed_dim, num_heads, dropout=0.0, bias=True, kdim=None, vdim=None, rng=None
     ):
         check_heads(self, embed_dim=embed_dim, num_heads=num_heads)
-        check_sizes(self, kdim=kdim, vdim=vdim, optional=("kdim", "vdim"))
+        check_sizes(self, kdim=kdim, vdim=vdim, optional=("kdim", "vdim"), single=True)
         check_range(type(self).__name__, 0, 1, dropout=dropout)
         # generator for dropout, or None for the default generator
         self.rng = None if rng is None else generator(rng)
@@ -79,7 +80,7 @@ class MultiheadAttention(Module):
         impl="auto",
         cache=None,
     ):
-        """Apply the layer. The axis B may be missing from all shapes.
+        """Apply the layer. Without a cache, the axis B may be missing from all shapes.
 
         Args:
             q                      tokens from which the queries are computed, [B, T, embed_dim]
@@ -111,8 +112,9 @@ class MultiheadAttention(Module):
             T, S]. In training, the weights include the dropout
 
         Raises:
-            ValueError: the shapes do not fit, or dropout is used with the impl "sums" or "kernel"
-            TypeError: the mask is not bool
+            ValueError: the shapes do not fit, impl has another value, or dropout is used in
+                training with the impl "sums" or "kernel"
+            TypeError: the mask is not bool, the bias is not floating point, or cache is not a cache
             RuntimeError: a cache is used while gradients are recorded
         """
         q, k, v = as_tensors(q, k, v)
@@ -125,6 +127,12 @@ class MultiheadAttention(Module):
             return self.out_proj(
                 F.packed_self_attention(x, self.num_heads, mask=mask, bias=bias, causal=causal)
             ), None
+        if not (cache is None or isinstance(cache, KeyValueCache | CrossAttentionCache)):
+            raise TypeError(
+                f"{type(self).__name__}: cache must be an nn.KeyValueCache, an "
+                f"nn.CrossAttentionCache or None, got {type(cache).__name__}. Pass the cache of "
+                "this layer alone, not those of all layers"
+            )
         q, k, v, past, causal = self._heads(q, k, v, cache, causal)  # [B, H, T or S, d]
         scores = (*q.shape[:-1], k.shape[-2])
         mask, bias = self.with_heads(mask, scores, "mask"), self.with_heads(bias, scores, "bias")
@@ -282,7 +290,8 @@ class SelfAttention(MultiheadAttention):
                   the default generator
 
     Raises:
-        ValueError: heads does not divide d
+        ValueError: heads does not divide d, a size is not a whole number of at least 1, or dropout
+            is not from 0 to 1
     """
 
     def __init__(self, d, heads=1, dropout=0.0, bias=True, rng=None):
@@ -321,9 +330,16 @@ class SelfAttention(MultiheadAttention):
             for each head, [B, H, N, N]
 
         Raises:
-            ValueError: the shapes do not fit, or dropout is used with the impl "sums" or "kernel"
-            TypeError: the mask is not bool
+            ValueError: the shapes do not fit, impl has another value, or dropout is used in
+                training with the impl "sums" or "kernel"
+            TypeError: the mask is not bool, or the bias is not floating point
         """
+        x = as_tensor(x)
+        if x.ndim not in (2, 3) or x.shape[-1] != self.embed_dim:
+            raise ValueError(
+                f"{type(self).__name__}: x must be [B, N, {self.embed_dim}] or "
+                f"[N, {self.embed_dim}], got shape {x.shape}"
+            )
         out, weights = super().forward(
             x, x, x, mask, causal, need_weights, average_attn_weights, bias, impl
         )
@@ -345,12 +361,13 @@ class CrossAttention(MultiheadAttention):
                     for the default generator
 
     Raises:
-        ValueError: heads does not divide d
+        ValueError: heads does not divide d, a size is not a whole number of at least 1, or dropout
+            is not from 0 to 1
     """
 
     def __init__(self, d, heads=1, d_context=None, dropout=0.0, bias=True, rng=None):
         check_heads(self, d=d, heads=heads)
-        check_sizes(self, d_context=d_context, optional=("d_context",))
+        check_sizes(self, d_context=d_context, optional=("d_context",), single=True)
         super().__init__(d, heads, dropout, bias, d_context, d_context, rng)
 
     def forward(
@@ -387,10 +404,23 @@ class CrossAttention(MultiheadAttention):
             for each head, [B, H, T, S]
 
         Raises:
-            ValueError: the shapes do not fit, or dropout is used with the impl "sums" or "kernel"
-            TypeError: the mask is not bool
+            ValueError: the shapes do not fit, impl has another value, or dropout is used in
+                training with the impl "sums" or "kernel"
+            TypeError: the mask is not bool, or the bias is not floating point
         """
+        x, context = as_tensors(x, context)
+        self._check_context(x, context)
         out, weights = super().forward(
             x, context, context, mask, causal, need_weights, average_attn_weights, bias, impl
         )
         return (out, weights) if need_weights else out
+
+    def _check_context(self, x, context):
+        sizes = {len(x), len(context)} - {1} if x.ndim == 3 else ()
+        fits = x.ndim == context.ndim and x.ndim in (2, 3) and len(sizes) < 2
+        if not fits or (x.shape[-1], context.shape[-1]) != (self.embed_dim, self.kdim):
+            raise ValueError(
+                f"{type(self).__name__}: x must be [B, T, {self.embed_dim}] and context "
+                f"[B, S, {self.kdim}], or both without B, got x {x.shape} and context "
+                f"{context.shape}"
+            )

@@ -19,7 +19,8 @@ class KeyValueCache:
     """A cache of the keys and values [B, H, S, d] of all tokens so far.
 
     Row b holds lengths[b] tokens (lengths [B]), and lengths[b] is the position of its next token.
-    S is the largest of these lengths, and H the number of heads that have keys and values.
+    S is the largest of these lengths, and H the number of heads that have keys and values. The
+    first call of `append` determines B. Before it, lengths is [0].
     """
 
     def __init__(self):
@@ -40,10 +41,16 @@ class KeyValueCache:
             length of the longest row, and shorter rows are padded at their end
 
         Raises:
-            ValueError: the number of sequences, heads or features differs from that of the cache
+            ValueError: the number of sequences, heads or features differs from that of the cache,
+                or k and v have different numbers of sequences, heads or tokens
             RuntimeError: k or v requires a gradient
         """
         k, v = _array_without_gradient(k), _array_without_gradient(v)
+        if k.shape[:-1] != v.shape[:-1]:
+            raise ValueError(
+                "KeyValueCache: k [B, H, T, d] and v [B, H, T, d_v] must have the same B, H and T, "
+                f"got k {k.shape} and v {v.shape}"
+            )
         B, T = k.shape[0], k.shape[-2]
         *_, before = self.reserve(k.shape, np.result_type(k, v), v.shape[-1])
         S = self.longest
@@ -147,9 +154,16 @@ class KeyValueCache:
             the cache, which is changed in place
 
         Raises:
-            ValueError: a number is negative, or larger than the length of its row
+            ValueError: lengths are not one whole number for each row, or a number is negative or
+                larger than the length of its row
         """
-        lengths = np.broadcast_to(np.asarray(lengths, np.int64), self.lengths.shape).copy()
+        lengths = np.asarray(to_array(lengths))
+        if lengths.dtype.kind not in "iu" or lengths.shape not in ((), (1,), self.lengths.shape):
+            raise ValueError(
+                f"KeyValueCache: lengths must be one whole number, or {len(self.lengths)} of them, "
+                f"one for each row of the cache, got {lengths.dtype} of shape {lengths.shape}"
+            )
+        lengths = np.broadcast_to(lengths.astype(np.int64), self.lengths.shape).copy()
         if (lengths < 0).any() or (lengths > self.lengths).any():
             raise ValueError(
                 f"KeyValueCache: expected 0 <= lengths <= {self.lengths}, the numbers of tokens in "
@@ -168,6 +182,9 @@ class KeyValueCache:
         Returns:
             a new cache with a copy of these rows, or this cache itself if it is empty or nothing
             would change
+
+        Raises:
+            IndexError: the cache is not empty and has no row with one of the indices
         """
         if self.k is None:
             return self
@@ -271,7 +288,10 @@ class CrossAttentionCache:
                     once
 
         Returns:
-            a new cache with a copy of these rows
+            a new cache with a copy of these rows, which is empty if this one is
+
+        Raises:
+            IndexError: the cache is not empty and has no row with one of the indices
         """
         taken = CrossAttentionCache()
         if self.k is not None:

@@ -27,7 +27,7 @@ class Sequential(Module):
     The names of the modules are "0", "1" and so on.
 
     Args:
-        modules   the modules, or a single list or tuple of them
+        modules   the modules, or a single list or tuple of them (for other iterables, write *)
 
     Raises:
         TypeError: an entry is not a module
@@ -36,6 +36,13 @@ class Sequential(Module):
     def __init__(self, *modules):
         if len(modules) == 1 and isinstance(modules[0], list | tuple):
             modules = modules[0]  # the call was Sequential([a, b])
+        if len(modules) == 1 and not isinstance(modules[0], Module) and not callable(modules[0]):
+            if hasattr(modules[0], "__iter__"):
+                star = "*d.values()" if isinstance(modules[0], dict) else "*modules"
+                raise TypeError(
+                    f"{type(self).__name__}: expected modules or a list of them, got a "
+                    f"{type(modules[0]).__name__}. Write {type(self).__name__}({star})"
+                )
         for i, module in enumerate(modules):
             _check_module(self, i, module)
             setattr(self, str(i), module)
@@ -69,7 +76,7 @@ class Sequential(Module):
 
     def extend(self, modules):
         """Add several `modules` at the end, and return the container."""
-        modules = list(modules)
+        modules = _listed(self, "extend", modules)
         for i, module in enumerate(modules):
             _check_module(self, len(self) + i, module)
         for module in modules:
@@ -86,7 +93,7 @@ class Sequential(Module):
 
     def __add__(self, others):
         """Return a new container with the modules of both operands."""
-        return type(self)([*self, *others])
+        return type(self)([*self, *_listed(self, "+", others)])
 
 
 class ModuleList(Sequential):
@@ -118,6 +125,15 @@ class ModuleList(Sequential):
         )
 
 
+def _listed(self, call, modules):
+    if isinstance(modules, Module) and not hasattr(modules, "__iter__"):
+        raise TypeError(
+            f"{type(self).__name__}: {call} needs a list of modules, got one "
+            f"{type(modules).__name__}. Write [module], or append(module)"
+        )
+    return list(modules)
+
+
 def _check_module(self, i, module):
     if not isinstance(module, Module):
         raise TypeError(
@@ -144,11 +160,14 @@ class ModuleDict(Module):
                   empty dictionary
 
     Raises:
-        TypeError: a name is not a string, or a value is not a module
+        TypeError: modules are not names with modules, a name is not a string, or a value is not a
+            module
         KeyError: a name is empty, contains a dot, or is an attribute of every module
     """
 
     def __init__(self, modules=None):
+        if isinstance(modules, Module | type) and not isinstance(modules, ModuleDict):
+            modules = [modules]  # this raises the error
         self.update({} if modules is None else modules)
 
     def __setitem__(self, name, module):
@@ -172,7 +191,10 @@ class ModuleDict(Module):
         setattr(self, name, module)
 
     def __getitem__(self, name):
-        return dict(self.named_children())[name]
+        modules = dict(self.named_children())
+        if name not in modules:
+            raise KeyError(f"ModuleDict: there is no module {name!r}, only {', '.join(modules)}")
+        return modules[name]
 
     def __delitem__(self, name):
         self.pop(name)
@@ -200,7 +222,14 @@ class ModuleDict(Module):
 
     def update(self, modules):
         """Add or replace `modules`, a dictionary {name: module} or pairs (name, module)."""
-        for name, module in dict(modules).items():
+        try:
+            pairs = dict(modules).items()
+        except (TypeError, ValueError):
+            raise TypeError(
+                "ModuleDict: modules must be a dictionary {name: module} or pairs (name, module), "
+                f"got {torch_hints.kind_of(modules)}"
+            ) from None
+        for name, module in pairs:
             self[name] = module
 
     def pop(self, name):

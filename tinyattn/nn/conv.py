@@ -29,17 +29,15 @@ class _Convolution(Module):
         rng=None,
         impl="auto",
     ):
-        check_sizes(
-            self,
-            in_channels=in_channels,
-            out_channels=out_channels,
-            kernel_size=kernel_size,
-            stride=stride,
-            dilation=dilation,
-            groups=groups,
-        )
-        by_name = isinstance(padding, str) and padding in ("same", "valid")
-        if not by_name:
+        numbers = {"in_channels": in_channels, "out_channels": out_channels, "groups": groups}
+        check_sizes(self, single=True, **numbers)
+        check_sizes(self, kernel_size=kernel_size, stride=stride, dilation=dilation)
+        if isinstance(padding, str) and padding not in ("same", "valid"):
+            raise ValueError(
+                f'{type(self).__name__}: padding must be a whole number of at least 0, "same" or '
+                f'"valid", got {padding!r}'
+            )
+        if not isinstance(padding, str):
             check_sizes(self, least=0, padding=padding)
         for name, value in (
             ("kernel_size", kernel_size),
@@ -47,10 +45,10 @@ class _Convolution(Module):
             ("padding", padding),
             ("dilation", dilation),
         ):
-            if isinstance(value, tuple | list) and len(value) != self.n_axes:
+            if isinstance(value, tuple | list | np.ndarray) and len(value) != self.n_axes:
+                pair = ", or a tuple of 2, one for each axis of the window" * (self.n_axes == 2)
                 raise ValueError(
-                    f"{type(self).__name__}: {name} must be a whole number, or a tuple of "
-                    f"{self.n_axes}, one for each axis of the window, got {value!r}"
+                    f"{type(self).__name__}: {name} must be a whole number{pair}, got {value!r}"
                 )
         if in_channels % groups or out_channels % groups:
             raise ValueError(
@@ -73,8 +71,8 @@ class _Convolution(Module):
         The axis B may be missing.
 
         Raises:
-            ValueError: x has a different number of channels, the kernel does not fit into x, or
-                padding="same" is used with a stride above 1
+            ValueError: x does not have these axes or this number of channels, the kernel does not
+                fit into x, padding="same" is used with a stride above 1, or impl is unknown
         """
         options = self.stride, self.padding, self.dilation, self.groups, self.impl
         return type(self).convolve(x, self.weight, self.bias, *options)
@@ -109,7 +107,8 @@ class Conv1d(_Convolution):
                        faster of "numpy" and "kernel")
 
     Raises:
-        ValueError: groups does not divide both numbers of channels
+        ValueError: groups does not divide both numbers of channels, or an argument is not a whole
+            number in its range
     """
 
     n_axes, convolve = 1, staticmethod(F.conv1d)
@@ -140,7 +139,8 @@ class Conv2d(_Convolution):
                        faster of "numpy" and "kernel")
 
     Raises:
-        ValueError: groups does not divide both numbers of channels
+        ValueError: groups does not divide both numbers of channels, or an argument is not a whole
+            number in its range
     """
 
     n_axes, convolve = 2, staticmethod(F.conv2d)
@@ -161,7 +161,8 @@ class _Pool(Module):
         The axis B may be missing.
 
         Raises:
-            ValueError: the window does not fit into x, or padding exceeds half of the window
+            ValueError: x does not have these axes, the window does not fit into x, padding exceeds
+                half of the window, or impl is unknown
         """
         options = self.kernel_size, self.stride, self.padding
         return type(self).pool(x, *options, impl=self.impl)

@@ -11,6 +11,8 @@ import math
 import numpy as np
 
 from tinyattn.engine import torch_hints
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.convert import to_array
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
@@ -44,7 +46,9 @@ def uniform_(tensor, a=0.0, b=1.0, rng=None):
 
     Raises:
         ValueError: a > b, or a or b is not finite
+        TypeError: the tensor is not a floating-point Tensor
     """
+    _check_tensor("uniform_", tensor)
     check_range("uniform_", above=-math.inf, below=math.inf, a=a, b=b)
     if not a <= b:
         raise ValueError(f"uniform_: expected a <= b, got a={a}, b={b}")
@@ -62,7 +66,9 @@ def normal_(tensor, mean=0.0, std=1.0, rng=None):
 
     Raises:
         ValueError: std is negative
+        TypeError: the tensor is not a floating-point Tensor
     """
+    _check_tensor("normal_", tensor)
     check_range("normal_", mean=mean)
     check_range("normal_", 0, std=std)
     return _filled(tensor, generator(rng).normal(mean, std, tensor.shape))
@@ -85,7 +91,9 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
     Raises:
         ValueError: std is not positive, a is not below b, or [a, b] is 5 or more standard
             deviations from the mean
+        TypeError: the tensor is not a floating-point Tensor
     """
+    _check_tensor("trunc_normal_", tensor)
     rng = generator(rng)
     check_range("trunc_normal_", mean=mean, a=a, b=b)
     check_range("trunc_normal_", above=0, below=math.inf, std=std)
@@ -108,18 +116,23 @@ def constant_(tensor, val):
     Args:
         tensor   tensor to fill, which is returned
         val      the number
+
+    Raises:
+        TypeError: the tensor is not a Tensor, or val is not a number
     """
-    return _filled(tensor, np.full(tensor.shape, val))
+    if np.ndim(val) or np.asarray(to_array(val)).dtype.kind not in "fiub":
+        raise TypeError(f"constant_: val must be a number, got {val!r}")
+    return _constant("constant_", tensor, val)
 
 
 def ones_(tensor):
     """Fill `tensor` with 1, and return it."""
-    return constant_(tensor, 1)
+    return _constant("ones_", tensor, 1)
 
 
 def zeros_(tensor):
     """Fill `tensor` with 0, and return it."""
-    return constant_(tensor, 0)
+    return _constant("zeros_", tensor, 0)
 
 
 def eye_(tensor):
@@ -128,6 +141,7 @@ def eye_(tensor):
     Raises:
         ValueError: the tensor is not a matrix
     """
+    _check_tensor("eye_", tensor, "fiub")
     if tensor.ndim != 2:
         raise ValueError(f"eye_: tensor must be a matrix, got shape {tensor.shape}")
     return _filled(tensor, np.eye(*tensor.shape))
@@ -143,11 +157,13 @@ def xavier_uniform_(tensor, gain=1.0, rng=None):
         rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
-        ValueError: the tensor has fewer than two axes, or no elements
+        ValueError: the tensor has fewer than two axes, or no elements, or gain is negative
+        TypeError: the tensor is not a floating-point Tensor, or gain is not a number
 
     Source: Glorot, Bengio 2010.
     """
-    bound = gain * xavier_bound(*_fans(tensor))
+    check_range("xavier_uniform_", 0, below=math.inf, gain=gain)
+    bound = gain * xavier_bound(*_fans("xavier_uniform_", tensor))
     return uniform_(tensor, -bound, bound, rng)
 
 
@@ -177,11 +193,14 @@ def xavier_normal_(tensor, gain=1.0, rng=None):
         rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
-        ValueError: the tensor has fewer than two axes, or no elements
+        ValueError: the tensor has fewer than two axes, or no elements, or gain is negative
+        TypeError: the tensor is not a floating-point Tensor, or gain is not a number
 
     Source: Glorot, Bengio 2010.
     """
-    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(_fans(tensor))), rng)
+    check_range("xavier_normal_", 0, below=math.inf, gain=gain)
+    fans = _fans("xavier_normal_", tensor)
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans)), rng)
 
 
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=None):
@@ -201,10 +220,13 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=
     Raises:
         ValueError: the mode or the nonlinearity is unknown, or the tensor has fewer than two axes
             or no elements
+        TypeError: the tensor is not a floating-point Tensor, or `a` is not a number
 
     Source: He et al. 2015.
     """
-    bound = math.sqrt(3) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    check_range("kaiming_uniform_", a=a, optional=("a",))
+    fan = _fan("kaiming_uniform_", tensor, mode)
+    bound = math.sqrt(3) * calculate_gain(nonlinearity, a) / math.sqrt(fan)
     return uniform_(tensor, -bound, bound, rng)
 
 
@@ -227,17 +249,19 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=N
     Raises:
         ValueError: the mode or the nonlinearity is unknown, or the tensor has fewer than two axes
             or no elements
+        TypeError: the tensor is not a floating-point Tensor, or `a` is not a number
 
     Source: He et al. 2015.
     """
-    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    check_range("kaiming_normal_", a=a, optional=("a",))
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan("kaiming_normal_", tensor, mode))
     return normal_(tensor, 0.0, std, rng)
 
 
 def orthogonal_(tensor, gain=1.0, rng=None):
     """Fill a tensor with gain · Q, where the rows or the columns of Q are orthonormal.
 
-    The rows are orthonormal if there are at most as many as columns, and otherwise the columns are.
+    The rows are orthonormal if there are no more rows than columns, and otherwise the columns are.
     A tensor with more than two axes is treated as a matrix, whose columns are all axes but the
     first.
 
@@ -248,9 +272,12 @@ def orthogonal_(tensor, gain=1.0, rng=None):
 
     Raises:
         ValueError: the tensor has fewer than two axes
+        TypeError: the tensor is not a floating-point Tensor, or gain is not a number
 
     Source: Saxe et al. 2014.
     """
+    _check_tensor("orthogonal_", tensor)
+    check_range("orthogonal_", gain=gain)
     if tensor.ndim < 2:
         raise ValueError(
             f"orthogonal_: tensor must have at least two axes, got shape {tensor.shape}"
@@ -285,10 +312,12 @@ def calculate_gain(nonlinearity, param=None):
 
     Raises:
         ValueError: the nonlinearity is unknown
+        TypeError: param is not a number
     """
+    check_range("calculate_gain", param=param, optional=("param",))
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
-    if nonlinearity not in GAINS:
+    if not isinstance(nonlinearity, str) or nonlinearity not in GAINS:
         raise ValueError(
             f"calculate_gain: nonlinearity must be leaky_relu or one of {', '.join(GAINS)}, got "
             f"{nonlinearity!r}"
@@ -296,21 +325,39 @@ def calculate_gain(nonlinearity, param=None):
     return GAINS[nonlinearity]
 
 
-def _fans(tensor):
-    """Return (fan-in, fan-out) of a weight [out, in, *window]."""
+def _fans(name, tensor):
+    """Return (fan-in, fan-out) of a weight [out, in, *window]. Errors begin with `name`."""
+    _check_tensor(name, tensor)
     if tensor.ndim < 2 or tensor.size == 0:
         raise ValueError(
-            "nn.init: fan-in and fan-out need a weight [out, in, ...] with at least one element, "
-            f"got shape {tensor.shape}. For a bias, use zeros_ or uniform_"
+            f"{name}: tensor must be a weight [out, in, ...] with at least one element, because of "
+            f"its fan-in and fan-out, got shape {tensor.shape}. For a bias, use zeros_ or uniform_"
         )
     out, into, *window = tensor.shape
     return into * math.prod(window), out * math.prod(window)
 
 
-def _fan(tensor, mode):
+def _fan(name, tensor, mode):
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f'nn.init: mode must be "fan_in" or "fan_out", got {mode!r}')
-    return _fans(tensor)[mode == "fan_out"]
+        raise ValueError(f'{name}: mode must be "fan_in" or "fan_out", got {mode!r}')
+    return _fans(name, tensor)[mode == "fan_out"]
+
+
+def _check_tensor(name, tensor, kinds="f"):
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"{name}: tensor must be a Tensor such as layer.weight, got {type(tensor).__name__}"
+        )
+    if tensor.dtype.kind not in kinds:
+        raise TypeError(
+            f"{name}: tensor must be floating point, got {tensor.dtype}. Make it with "
+            "dtype=np.float32"
+        )
+
+
+def _constant(name, tensor, val):
+    _check_tensor(name, tensor, "fiub")
+    return _filled(tensor, np.full(tensor.shape, val))
 
 
 def _filled(tensor, values):
@@ -347,6 +394,7 @@ def normal_parameter(shape, std, rng):
         std     standard deviation
         rng     seed or numpy.random.Generator, or None for the default generator
     """
+    check_range("normal_parameter", 0, below=math.inf, std=std)
     return _parameter(generator(rng).normal(0, std, shape))
 
 

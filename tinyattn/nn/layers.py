@@ -32,10 +32,13 @@ class Linear(Module):
         bias           False: no b is added, and the attribute `bias` is None
         rng            seed or numpy.random.Generator for the initial values, or None for the
                        default generator
+
+    Raises:
+        ValueError: a number of features is not a whole number of at least 1
     """
 
     def __init__(self, in_features, out_features, bias=True, rng=None):
-        check_sizes(self, in_features=in_features, out_features=out_features)
+        check_sizes(self, single=True, in_features=in_features, out_features=out_features)
         rng = generator(rng)
         bound = 1 / np.sqrt(max(in_features, 1))
         self.in_features, self.out_features = in_features, out_features
@@ -70,11 +73,13 @@ class Embedding(Module):
                          default generator
 
     Raises:
-        ValueError: padding_idx is not one of the ids
+        ValueError: padding_idx is not one of the ids, or a size is not a whole number of at least 1
+        TypeError: padding_idx is not a whole number
     """
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, rng=None):
-        check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
+        sizes = {"num_embeddings": num_embeddings, "embedding_dim": embedding_dim}
+        check_sizes(self, single=True, **sizes)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         check_range(
             "Embedding",
@@ -121,7 +126,7 @@ class MLP(Module):
                      generator
 
     Raises:
-        ValueError: there are fewer than two sizes
+        ValueError: there are fewer than two sizes, or a size is not a whole number of at least 1
         TypeError: sizes is a single number, or activation does not return a module
     """
 
@@ -205,6 +210,7 @@ class Dropout(Module):
 
     Raises:
         ValueError: p is not between 0 and 1
+        TypeError: p is not a number
     """
 
     def __init__(self, p=0.5, rng=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
 from tinyattn.nn.containers import ModuleList
 from tinyattn.nn.layers import Linear
@@ -36,23 +36,29 @@ class GroupedQueryAttention(Module):
                        default generator
 
     Raises:
-        ValueError: num_heads does not divide d_model, num_kv_heads does not divide num_heads, or d
-            is odd
+        ValueError: num_heads does not divide d_model, num_kv_heads does not divide num_heads, d is
+            odd, or rotary has another number of features
 
     Source: Ainslie et al. 2023, and Touvron et al. 2023.
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads=None, rotary=None, bias=False, rng=None):
         check_heads(self, d_model=d_model, num_heads=num_heads)
-        check_sizes(self, num_kv_heads=num_kv_heads, optional=("num_kv_heads",))
+        check_sizes(self, num_kv_heads=num_kv_heads, optional=("num_kv_heads",), single=True)
         num_kv_heads = num_kv_heads or num_heads
         if num_heads % num_kv_heads:
             raise ValueError(
                 f"GroupedQueryAttention: num_kv_heads={num_kv_heads} must divide "
                 f"num_heads={num_heads}"
             )
+        d = d_model // num_heads
+        if getattr(rotary, "d", d) != d:
+            raise ValueError(
+                f"GroupedQueryAttention: rotary must have d_model / num_heads = {d} features, got "
+                f"d={rotary.d}. Write nn.RotaryEmbedding({d})"
+            )
         rng = generator(rng)
-        self.num_heads, self.num_kv_heads, self.d = num_heads, num_kv_heads, d_model // num_heads
+        self.num_heads, self.num_kv_heads, self.d = num_heads, num_kv_heads, d
         self.rotary = RotaryEmbedding(self.d) if rotary is None else rotary
         self.q_proj = Linear(d_model, d_model, bias, rng)
         self.k_proj = Linear(d_model, num_kv_heads * self.d, bias, rng)
@@ -72,7 +78,7 @@ class GroupedQueryAttention(Module):
                     (compiled) or "auto" (the faster of "numpy" and "kernel")
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: the shapes do not fit, or impl has another value
             TypeError: the mask is not bool
             RuntimeError: a cache is used while gradients are recorded
         """
@@ -92,8 +98,7 @@ class GroupedQueryAttention(Module):
         if cache is not None:
             k, v = cache.append(k, v)  # [B, G, S, d]
         if mask is not None:
-            mask = np.asarray(mask)
-            mask = mask[:, None] if mask.ndim == 3 else mask
+            mask = self._with_heads(mask, B, T, k.shape[-2])
             past = mask if past is None else mask & past
         # the queries that share keys get their own axis: [B, G, share, T, d]
         q, k, v = np.reshape(q, (B, G, share, T, self.d)), k[:, :, None], v[:, :, None]
@@ -104,6 +109,17 @@ class GroupedQueryAttention(Module):
         y = F.scaled_dot_product_attention(q, k, v, past, causal=causal and T > 1, impl=impl)
         y = np.reshape(y, (B, self.num_heads, T, self.d))
         return self.o_proj(np.reshape(np.swapaxes(y, 1, 2), (B, T, -1)))
+
+    def _with_heads(self, mask, B, T, S):
+        """Return the mask [T, S] or [B, T, S] as an array, with an axis for the heads after B."""
+        mask = np.asarray(to_array(mask))
+        lengths = zip(mask.shape[::-1], (S, T, B), strict=False)
+        if mask.ndim not in (2, 3) or not all(n in (1, m) for n, m in lengths):
+            raise ValueError(
+                f"GroupedQueryAttention: mask must be [T, S] or [B, T, S] = {(B, T, S)}, got shape "
+                f"{mask.shape}. To hide padding with keep [B, S], pass keep[:, None, :]"
+            )
+        return mask[:, None] if mask.ndim == 3 else mask
 
     def _split(self, x):
         """Split the features among the heads, [B, T, heads·d] → [B, heads, T, d]."""
@@ -128,7 +144,7 @@ class SwiGLU(Module):
     """
 
     def __init__(self, d_model, d_hidden, bias=False, rng=None):
-        check_sizes(self, d_model=d_model, d_hidden=d_hidden)
+        check_sizes(self, single=True, d_model=d_model, d_hidden=d_hidden)
         rng = generator(rng)
         self.gate_proj = Linear(d_model, d_hidden, bias, rng)
         self.up_proj = Linear(d_model, d_hidden, bias, rng)
@@ -160,11 +176,16 @@ class LlamaBlock(Module):
         eps            ε of the norms
         rng            seed or numpy.random.Generator for the initial values, or None for the
                        default generator
+
+    Raises:
+        ValueError: num_heads does not divide d_model, num_kv_heads does not divide num_heads, or
+            rotary has another number of features
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary=None, eps=1e-5, rng=None):
         check_heads(self, d_model=d_model, num_heads=num_heads)
-        check_sizes(self, num_kv_heads=num_kv_heads, d_hidden=d_hidden, optional=("num_kv_heads",))
+        sizes = {"num_kv_heads": num_kv_heads, "d_hidden": d_hidden}
+        check_sizes(self, optional=("num_kv_heads",), single=True, **sizes)
         rng = generator(rng)
         self.self_attn = GroupedQueryAttention(d_model, num_heads, num_kv_heads, rotary, rng=rng)
         self.mlp = SwiGLU(d_model, d_hidden, rng=rng)
@@ -177,7 +198,11 @@ class LlamaBlock(Module):
         Args:
             x       the tokens
             cache   an `nn.KeyValueCache` of all earlier tokens, so x contains only the T next
-                    tokens
+                    tokens, or None
+
+        Raises:
+            ValueError: the shapes do not fit
+            RuntimeError: a cache is used while gradients are recorded
         """
         x = x + self.self_attn(self.input_layernorm(x), cache=cache)
         return x + self.mlp(self.post_attention_layernorm(x))
@@ -197,7 +222,18 @@ class LlamaBlocks(ModuleList):
             x       the tokens
             cache   a list with an `nn.KeyValueCache` of all earlier tokens for each block, so x
                     contains only the T next tokens, or None
+
+        Raises:
+            ValueError: the shapes do not fit
+            TypeError: cache is not a list with a cache for each block
+            RuntimeError: a cache is used while gradients are recorded
         """
+        if cache is not None and (not isinstance(cache, list | tuple) or len(cache) != len(self)):
+            raise TypeError(
+                f"LlamaBlocks: cache must be a list with an nn.KeyValueCache for each of the "
+                f"{len(self)} blocks, got {type(cache).__name__}"
+                + (f" of length {len(cache)}" if isinstance(cache, list | tuple) else "")
+            )
         for i, block in enumerate(self):
             x = block(x, None if cache is None else cache[i])
         return x

@@ -107,11 +107,12 @@ class BCELoss(_Loss):
 
     Raises:
         ValueError: the reduction is unknown
+        TypeError: weight does not contain numbers
     """
 
     def __init__(self, weight=None, *, reduction="mean"):
         super().__init__(reduction=reduction)
-        self.weight = _buffer(weight)
+        self.weight = _buffer(self, "weight", weight)
 
     def forward(self, input, target):
         """Compute the loss. Shape: probabilities input [...], target [...] → one number.
@@ -120,7 +121,7 @@ class BCELoss(_Loss):
 
         Raises:
             ValueError: the shapes differ, an input or a target is not between 0 and 1, or a weight
-                is negative
+                is negative or does not broadcast
         """
         return F.binary_cross_entropy(input, target, self.weight, self.reduction)
 
@@ -131,7 +132,8 @@ class CrossEntropyLoss(_Loss):
     Args:
         weight            factor >= 0 for the loss of each class [C], or None for 1. With "mean",
                           the sum is divided by the sum of the weights of the targets
-        ignore_index      targets with this value have the loss 0 and do not count in the mean
+        ignore_index      targets with this value have the loss 0 and do not count in the mean,
+                          which is NaN if all have it
         reduction         "mean" or "sum" of the losses of all elements, or "none" for the loss of
                           each
         label_smoothing   ε from 0 to 1, with which the one-hot target becomes
@@ -139,11 +141,12 @@ class CrossEntropyLoss(_Loss):
 
     Raises:
         ValueError: the reduction is unknown
+        TypeError: weight does not contain numbers
     """
 
     def __init__(self, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
         super().__init__(reduction=reduction)
-        self.weight = _buffer(weight)
+        self.weight = _buffer(self, "weight", weight)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input, target):
@@ -153,9 +156,9 @@ class CrossEntropyLoss(_Loss):
         as target. Instead of classes, the target may be probabilities in the shape of the input.
 
         Raises:
-            ValueError: the shapes do not fit, a weight is negative, or label_smoothing is not from
-                0 to 1
-            TypeError: the targets are not whole numbers
+            ValueError: the shapes do not fit, a weight is negative, or a probability or
+                label_smoothing is not from 0 to 1
+            TypeError: the targets are neither whole numbers nor probabilities
             IndexError: a class is outside of [0, C)
         """
         return F.cross_entropy(
@@ -181,11 +184,13 @@ class BCEWithLogitsLoss(_Loss):
 
     Raises:
         ValueError: the reduction is unknown
+        TypeError: weight or pos_weight does not contain numbers
     """
 
     def __init__(self, weight=None, *, reduction="mean", pos_weight=None):
         super().__init__(reduction=reduction)
-        self.weight, self.pos_weight = _buffer(weight), _buffer(pos_weight)
+        self.weight = _buffer(self, "weight", weight)
+        self.pos_weight = _buffer(self, "pos_weight", pos_weight)
 
     def forward(self, input, target):
         """Compute the loss. Shape: scores input [...], target [...] → one number.
@@ -194,12 +199,21 @@ class BCEWithLogitsLoss(_Loss):
 
         Raises:
             ValueError: the shapes differ, a target is not between 0 and 1, or a weight is negative
+                or does not broadcast
         """
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, self.reduction, self.pos_weight
         )
 
 
-def _buffer(weight):
+def _buffer(loss, name, weight):
     """Return a weight as a buffer, which is saved with the module but not trained, or None."""
-    return None if weight is None else Buffer(np.asarray(getattr(weight, "data", weight)))
+    if weight is None:
+        return None
+    values = np.asarray(getattr(weight, "data", weight))
+    if values.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{type(loss).__name__}: {name} must be numbers, got {weight!r}. Other arguments need "
+            'their name, for example reduction="sum"'
+        )
+    return Buffer(values)

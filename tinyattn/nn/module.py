@@ -32,6 +32,9 @@ class Parameter(Tensor):
         dtype           dtype, or None for the dtype of data if they are an array, and for float32
                         if they are Python numbers
         requires_grad   False: the parameter is frozen
+
+    Raises:
+        TypeError: data are not numbers, or an array of whole numbers without dtype=
     """
 
     __slots__ = ()
@@ -45,8 +48,8 @@ class Buffer(Tensor):
 
     Args:
         data            values of the buffer
-        dtype           dtype, or None for the dtype of data if they are an array, and for float32
-                        if they are Python floats
+        dtype           dtype, or None for the dtype of data if they are an array, float32 if they
+                        are Python floats, and int64 if they are Python integers
         requires_grad   True: the buffer gets a gradient, which is unusual
     """
 
@@ -68,7 +71,8 @@ class Module(torch_hints.ModuleTorchNames):
             def forward(self, x):
                 return self.second(np.tanh(self.first(x)))
 
-    Calling the module, as in `TwoLayers(3)(x)`, calls `forward`.
+    Calling the module, as in `TwoLayers(3)(x)`, calls `forward`. Put several modules into an
+    `nn.ModuleList` or `nn.ModuleDict`, because a list or dictionary of them raises TypeError.
     """
 
     training = True
@@ -84,6 +88,8 @@ class Module(torch_hints.ModuleTorchNames):
             )
         for option in options:
             raise TypeError(torch_hints.unknown_option(name, option, self.__init__))
+        if arguments and not hasattr(arguments[0], "shape"):
+            raise TypeError(f"{name}: expected no arguments, got {arguments[0]!r}. Write {name}()")
         if arguments:
             raise TypeError(torch_hints.called_too_early(name, f"{name}() takes no arguments"))
 
@@ -223,7 +229,7 @@ class Module(torch_hints.ModuleTorchNames):
         Raises:
             TypeError: state is not a dictionary
             KeyError: names are missing or unexpected, or shapes differ. The error lists all of
-                these, and nothing is changed
+                these names, and nothing is changed
         """
         if not hasattr(state, "items"):
             raise TypeError(
@@ -307,7 +313,15 @@ class Module(torch_hints.ModuleTorchNames):
 
         Args:
             dtype   a floating-point dtype, such as np.float64
+
+        Raises:
+            TypeError: dtype is not a floating-point dtype. Nothing is changed
         """
+        if np.dtype(dtype).kind != "f":
+            raise TypeError(
+                f"{type(self).__name__}.astype: dtype must be floating point, such as np.float64, "
+                f"got {np.dtype(dtype)}"
+            )
         for t in {id(t): t for _, t in self._named_tensors(SAVED_KINDS)}.values():
             if t.dtype.kind == "f":
                 t.data, t.grad = t.data.astype(dtype), None
@@ -318,10 +332,11 @@ class Module(torch_hints.ModuleTorchNames):
     def summary(self, *inputs, **options):
         """Return a table of layers, output shapes and numbers of parameters, which can be printed.
 
-        To find the shapes, the module is called once in evaluation mode without gradients.
+        To find the shapes, the module is called once in evaluation mode without gradients. Without
+        inputs and options, it is not called, and the table has no shapes.
 
         Args:
-            inputs    arguments of this call. Without any, the table has no shapes
+            inputs    arguments of this call
             options   keyword arguments of this call
         """
         return Summary(self, inputs, options)

@@ -35,6 +35,9 @@ class LayerNorm(Module):
         eps                  ε >= 0, which keeps the divisor away from 0
         elementwise_affine   False: there is neither weight nor bias
         bias                 False: there is no bias
+
+    Raises:
+        ValueError: a size is not a whole number of at least 1, or eps is negative
     """
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True):
@@ -67,6 +70,9 @@ class RMSNorm(Module):
         eps                  ε >= 0, which keeps the divisor away from 0, or None for the machine
                              precision of the dtype of x
         elementwise_affine   False: there is no weight
+
+    Raises:
+        ValueError: a size is not a whole number of at least 1, or eps is negative
     """
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True):
@@ -80,6 +86,7 @@ class RMSNorm(Module):
 
         Raises:
             ValueError: the sizes of the last axes of x differ from normalized_shape
+            TypeError: eps is None, and x is not floating point
         """
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
@@ -91,7 +98,7 @@ class BatchNorm1d(Module):
     """Batch norm, y = (x - mean) / √(var + ε) · weight + bias, for each feature over the batch.
 
     In training, mean and var come from the batch, and the layer keeps running averages of them. For
-    n values of a feature, var has the divisor n, but its running average has n - 1. In evaluation
+    n values of a feature, var is divided by n, but its running average by n - 1. In evaluation
     mode, the layer uses the running averages. Source: Ioffe, Szegedy 2015.
 
     Args:
@@ -102,10 +109,14 @@ class BatchNorm1d(Module):
         affine                False: there is neither weight nor bias
         track_running_stats   False: there are no running averages, and the statistics of the batch
                               are also used in evaluation mode
+
+    Raises:
+        ValueError: num_features is not a whole number of at least 1, eps is negative, or momentum
+            is not from 0 to 1
     """
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
-        check_sizes(self, num_features=num_features)
+        check_sizes(self, single=True, num_features=num_features)
         check_range(type(self).__name__, 0, below=math.inf, eps=eps)
         check_range(type(self).__name__, 0, 1, momentum=momentum, optional=("momentum",))
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
@@ -155,8 +166,8 @@ class BatchNorm2d(BatchNorm1d):
 
         y = (x - mean) / √(var + ε) · weight + bias
 
-    In training, mean and var come from the batch, and the layer keeps running averages of them. In
-    evaluation mode, it uses the running averages. Source: Ioffe, Szegedy 2015.
+    In training, mean and var come from the batch, and the layer keeps running averages of them, as
+    in `BatchNorm1d`. In evaluation mode, it uses the running averages. Source: Ioffe, Szegedy 2015.
 
     Args:
         num_features          number C of channels
@@ -166,6 +177,10 @@ class BatchNorm2d(BatchNorm1d):
         affine                False: there is neither weight nor bias
         track_running_stats   False: there are no running averages, and the statistics of the batch
                               are also used in evaluation mode
+
+    Raises:
+        ValueError: num_features is not a whole number of at least 1, eps is negative, or momentum
+            is not from 0 to 1
     """
 
     def forward(self, x):
@@ -197,11 +212,12 @@ class GroupNorm(Module):
         affine         False: there is neither weight nor bias
 
     Raises:
-        ValueError: num_groups does not divide num_channels
+        ValueError: num_groups does not divide num_channels, a number is not a whole number of at
+            least 1, or eps is negative
     """
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True):
-        check_sizes(self, num_groups=num_groups, num_channels=num_channels)
+        check_sizes(self, single=True, num_groups=num_groups, num_channels=num_channels)
         check_range("GroupNorm", 0, below=math.inf, eps=eps)
         if num_channels % num_groups:
             raise ValueError(

@@ -52,9 +52,9 @@ class PositionalEncoding(Module):
     """
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
-        check_sizes(self, d_model=d_model, max_len=max_len)
-        # the encoding is computed and not trained, so it is not saved
+        check_sizes(self, single=True, d_model=d_model, max_len=max_len)
         check_range("PositionalEncoding", 0, 1, dropout=dropout)
+        # the encoding is computed and not trained, so it is not saved
         self.p = sinusoids(max_len, d_model)
         self.dropout = Dropout(dropout, rng)
 
@@ -66,15 +66,12 @@ class PositionalEncoding(Module):
             positions   their positions [T] or [B, T], or None for 0, ..., T-1
 
         Raises:
-            ValueError: x has a different number of features, or a position is not from 0 to
-                max_len - 1
+            ValueError: x has a different number of features, positions have another shape, or a
+                position is not from 0 to max_len - 1
+            TypeError: x is not floating point
         """
         max_len, d_model = self.p.shape
-        x = as_tensor(x)
-        if x.ndim < 2 or x.shape[-1] != d_model:
-            raise ValueError(
-                f"PositionalEncoding: x must be [B, T, {d_model}], got shape {x.shape}"
-            )
+        x = _checked("PositionalEncoding", x, d_model)
         t = _positions("PositionalEncoding", x, positions, max_len)
         return self.dropout(x + self.p[t].astype(x.dtype))
 
@@ -98,7 +95,8 @@ class LearnedPositionalEmbedding(Module):
     """
 
     def __init__(self, max_len, d_model, std=0.02, rng=None):
-        check_sizes(self, max_len=max_len, d_model=d_model)
+        check_sizes(self, single=True, max_len=max_len, d_model=d_model)
+        check_range("LearnedPositionalEmbedding", 0, below=math.inf, std=std)
         self.weight = normal_parameter((max_len, d_model), std, rng)
 
     def forward(self, x, positions=None):
@@ -109,15 +107,13 @@ class LearnedPositionalEmbedding(Module):
             positions   their positions [T] or [B, T], or None for 0, ..., T-1
 
         Raises:
-            ValueError: a position is not from 0 to max_len - 1
+            ValueError: x has a different number of features, positions have another shape, or a
+                position is not from 0 to max_len - 1
+            TypeError: x is not floating point
         """
-        x = as_tensor(x)
-        return (
-            x
-            + self.weight[
-                _positions("LearnedPositionalEmbedding", x, positions, len(self.weight.data))
-            ]
-        )
+        name, (max_len, d_model) = "LearnedPositionalEmbedding", self.weight.shape
+        x = _checked(name, x, d_model)
+        return x + self.weight[_positions(name, x, positions, max_len)]
 
     def extra_repr(self):
         return "{}, {}".format(*self.weight.shape)
@@ -138,7 +134,7 @@ class ConcatPositionalEncoding(Module):
     """
 
     def __init__(self, d_position, max_len=5000):
-        check_sizes(self, d_position=d_position, max_len=max_len)
+        check_sizes(self, single=True, d_position=d_position, max_len=max_len)
         self.p = sinusoids(max_len, d_position)
 
     def forward(self, x, positions=None):
@@ -149,17 +145,31 @@ class ConcatPositionalEncoding(Module):
             positions   their positions [T] or [B, T], or None for 0, ..., T-1
 
         Raises:
-            ValueError: a position is not from 0 to max_len - 1
+            ValueError: x has fewer than two axes, positions have another shape, or a position is
+                not from 0 to max_len - 1
+            TypeError: x is not floating point
         """
-        x = as_tensor(x)
-        p = self.p[_positions("ConcatPositionalEncoding", x, positions, len(self.p))].astype(
-            x.dtype
-        )
+        name = "ConcatPositionalEncoding"
+        x = _checked(name, x)
+        p = self.p[_positions(name, x, positions, len(self.p))].astype(x.dtype)
         p = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
         return np.concatenate([x, p], axis=-1)
 
     def extra_repr(self):
         return f"{self.p.shape[1]}, max_len={self.p.shape[0]}"
+
+
+def _checked(name, x, d=None):
+    """Return x as a Tensor, after a check that it is [..., T, d] and floating point."""
+    x = as_tensor(x)
+    if x.ndim < 2 or (d is not None and x.shape[-1] != d):
+        raise ValueError(f"{name}: x must be [B, T, {d or 'd'}], got shape {x.shape}")
+    if x.dtype.kind != "f":  # the encoding would be rounded to whole numbers
+        raise TypeError(
+            f"{name}: x must be floating point, got {x.dtype}. Pass token ids through nn.Embedding "
+            "first, and convert other whole numbers with .astype(np.float32)"
+        )
+    return x
 
 
 def _positions(name, x, positions, max_len):
@@ -172,7 +182,7 @@ def _positions(name, x, positions, max_len):
                 "Choose a larger max_len"
             )
         return slice(T)
-    positions = _whole(name, positions, T)
+    positions = _whole(name, positions, x)
     if positions.size and not 0 <= positions.min() <= positions.max() < max_len:
         raise ValueError(
             f"{name}: positions must be from 0 to {max_len - 1}, got {positions.min()} to "
@@ -181,13 +191,15 @@ def _positions(name, x, positions, max_len):
     return positions
 
 
-def _whole(name, positions, T):
-    """Return the positions as an array, after a check that they are T whole numbers."""
+def _whole(name, positions, x):
+    """Return the positions as an array, after a check that they are [T] or [B, T] for this x."""
+    T, B = x.shape[-2], x.shape[0] if x.ndim > 2 else 1
     positions = np.asarray(to_array(positions))
-    if positions.shape[-1:] not in ((T,), (1,)) or positions.dtype.kind not in "iu":
+    fits = positions.ndim == 1 or (positions.ndim == 2 and (B == 1 or len(positions) in (1, B)))
+    if not fits or positions.shape[-1] not in (T, 1) or positions.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: positions must be whole numbers [{T}] or [B, {T}], one for each of the {T} "
-            f"positions of x, got {positions.dtype} of shape {positions.shape}"
+            f"positions of x {x.shape}, got {positions.dtype} of shape {positions.shape}"
         )
     return positions
 
@@ -210,13 +222,13 @@ class RotaryEmbedding(Module):
                slowly
 
     Raises:
-        ValueError: d is odd
+        ValueError: d is odd or not a whole number of at least 1, or base is not positive
 
     Source: Su et al. 2021 (RoFormer), with the pairs in the order of GPT-NeoX and Llama.
     """
 
     def __init__(self, d, base=10000.0):
-        check_sizes(self, d=d)
+        check_sizes(self, single=True, d=d)
         if d % 2:
             raise ValueError(
                 f"{type(self).__name__}: d must be even, because features are rotated in pairs, "
@@ -236,21 +248,26 @@ class RotaryEmbedding(Module):
             positions   their positions [T], or [B, T] for x [B, ..., T, d], or None for 0, ..., T-1
 
         Raises:
-            ValueError: x has a different number of features, or a position is negative
+            ValueError: x has a different number of features, positions have another shape, or a
+                position is negative
+            TypeError: x is not floating point
         """
         x = as_tensor(x)
         if x.ndim < 2 or x.shape[-1] != self.d:
             raise ValueError(
                 f"{type(self).__name__}: x must be [..., T, {self.d}], got shape {x.shape}"
             )
+        x = _checked(type(self).__name__, x)
         cos, sin = self._turns(x, positions)
         a, b = self._pairs(x)
         return self._joined(a * cos - b * sin, b * cos + a * sin)
 
     def _turns(self, x, positions):
         """Return cos and sin of the angles, as [T, d/2] or [B, 1, …, T, d/2]."""
-        T = x.shape[-2]
-        t = np.arange(T) if positions is None else _whole(type(self).__name__, positions, T)
+        if positions is None:
+            t = np.arange(x.shape[-2])
+        else:
+            t = _whole(type(self).__name__, positions, x)
         if t.size and t.min() < 0:
             raise ValueError(f"{type(self).__name__}: positions must be >= 0, got {t.min()}")
         if t.ndim == 2:
@@ -301,7 +318,7 @@ class InterleavedRotaryEmbedding(RotaryEmbedding):
                slowly
 
     Raises:
-        ValueError: d is odd
+        ValueError: d is odd or not a whole number of at least 1, or base is not positive
     """
 
     def _pairs(self, x):

@@ -6,6 +6,7 @@ Initial weights are uniform in ±1/√H. Their names and the order of the gates 
 import numpy as np
 
 import tinyattn.functional as F
+from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.random import generator
@@ -34,9 +35,17 @@ def detach(state):
 
     Returns:
         the state without its graph, in the same form
+
+    Raises:
+        TypeError: the state contains anything else
     """
     if isinstance(state, tuple | list):
         return type(state)(detach(s) for s in state)
+    if state is not None and not isinstance(state, Tensor):
+        raise TypeError(
+            "detach: state must be a Tensor, None, or a tuple or list of them, got "
+            f"{torch_hints.kind_of(state)}"
+        )
     return state if state is None else state.detach()
 
 
@@ -67,8 +76,12 @@ def _state(name, cell, state, shape, dtype):
     parts = state if cell.states > 1 else (state,)
     if not isinstance(parts, tuple | list) or len(parts) != cell.states:
         raise TypeError(
-            f"{name}: the state must be a tuple (h, c), got a {type(state).__name__}"
-            + (f" of length {len(parts)}" if isinstance(parts, tuple | list) else "")
+            f"{name}: the state must be a tuple (h, c), got "
+            + (
+                f"a {type(parts).__name__} of length {len(parts)}"
+                if isinstance(parts, tuple | list)
+                else "a single array"
+            )
             + ". Pass both arrays, or None for zeros"
         )
     parts = tuple(as_tensor(s) for s in parts)
@@ -86,7 +99,7 @@ class _Cell(Module):
     cell = None  # a cell of tinyattn.functional.recurrent
 
     def __init__(self, input_size, hidden_size, bias=True, *, impl="auto", rng=None):
-        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
+        check_sizes(self, single=True, input_size=input_size, hidden_size=hidden_size)
         rng = generator(rng)
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         self.impl = impl
@@ -108,7 +121,7 @@ class _Cell(Module):
             the next state, in the same form
 
         Raises:
-            ValueError: x or the state has a different shape
+            ValueError: x or the state has a different shape, or impl is unknown
             TypeError: x is not floating point, or the state has a different form
         """
         name = type(self).__name__
@@ -140,7 +153,8 @@ class RNNCell(_Cell):
                        default generator
 
     Raises:
-        ValueError: the nonlinearity is neither "tanh" nor "relu"
+        ValueError: a size is not a whole number of at least 1, or the nonlinearity is neither
+            "tanh" nor "relu"
 
     Source: slides H17, KB03.
     """
@@ -150,7 +164,7 @@ class RNNCell(_Cell):
     def __init__(
         self, input_size, hidden_size, bias=True, nonlinearity="tanh", *, impl="auto", rng=None
     ):
-        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
+        check_sizes(self, single=True, input_size=input_size, hidden_size=hidden_size)
         self.cell = _rnn("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, impl=impl, rng=rng)
 
@@ -231,7 +245,8 @@ class _Recurrent(Module):
         impl="auto",
         rng=None,
     ):
-        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        sizes = {"input_size": input_size, "hidden_size": hidden_size, "num_layers": num_layers}
+        check_sizes(self, single=True, **sizes)
         name = type(self).__name__
         if batch_first is not True:
             raise ValueError(
@@ -277,8 +292,8 @@ class _Recurrent(Module):
             direction ends at the beginning of the sequence
 
         Raises:
-            ValueError: x, the state or lengths has a different shape, or a length is not from 0 to
-                T
+            ValueError: x, the state or lengths has a different shape, lengths are not whole numbers
+                from 0 to T, or impl is unknown
             TypeError: x is not floating point, or the state has a different form
         """
         name, places = type(self).__name__, self._places()
@@ -352,8 +367,8 @@ class RNN(_Recurrent):
                         None for the default generator
 
     Raises:
-        ValueError: batch_first is not True, dropout is not from 0 to 1, or the nonlinearity is
-            neither "tanh" nor "relu"
+        ValueError: a size is not a whole number of at least 1, batch_first is not True, dropout is
+            not from 0 to 1, or the nonlinearity is neither "tanh" nor "relu"
 
     Source: Elman 1990 and slides H17, KB03.
     """
@@ -374,7 +389,8 @@ class RNN(_Recurrent):
         impl="auto",
         rng=None,
     ):
-        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        sizes = {"input_size": input_size, "hidden_size": hidden_size, "num_layers": num_layers}
+        check_sizes(self, single=True, **sizes)
         self.cell, self.nonlinearity = _rnn("RNN", nonlinearity), nonlinearity
         super().__init__(
             input_size,
@@ -418,7 +434,8 @@ class GRU(_Recurrent):
                         None for the default generator
 
     Raises:
-        ValueError: batch_first is not True, or dropout is not from 0 to 1
+        ValueError: a size is not a whole number of at least 1, batch_first is not True, or dropout
+            is not from 0 to 1
 
     Source: Cho et al. 2014 and slide H20.
     """
@@ -455,7 +472,8 @@ class LSTM(_Recurrent):
                         None for the default generator
 
     Raises:
-        ValueError: batch_first is not True, or dropout is not from 0 to 1
+        ValueError: a size is not a whole number of at least 1, batch_first is not True, or dropout
+            is not from 0 to 1
 
     Source: Hochreiter, Schmidhuber 1997, Gers et al. 2000, and slides H20, KB04.
     """

@@ -84,6 +84,18 @@ def _check_set(name, x, mask):
     return mask
 
 
+def _check_tokens(name, d, **inputs):
+    """Raise ValueError unless all inputs are [B, N, d] with the same B, or all [N, d]."""
+    batches = {x.shape[:-2] for x in inputs.values()} - {(1,)}
+    axes = {x.ndim for x in inputs.values()}
+    fits = len(batches) < 2 and axes in ({2}, {3})
+    if not fits or any(x.shape[-1] != d for x in inputs.values()):
+        names = " and ".join(inputs)
+        both = " with the same B" if len(inputs) > 1 else ""
+        got = ", ".join(f"{what} {x.shape}" for what, x in inputs.items())
+        raise ValueError(f"{name}: {names} must be [B, number of elements, {d}]{both}, got {got}")
+
+
 class DeepSets(Module):
     """A network on sets, y = ρ(□_i φ(x_i)), where □ is the sum, mean or maximum over the elements.
 
@@ -98,6 +110,7 @@ class DeepSets(Module):
 
     Raises:
         ValueError: pool is unknown
+        TypeError: phi or rho is not a module or function
 
     Source: Zaheer et al. 2017 and slides S02, S05.
     """
@@ -105,6 +118,13 @@ class DeepSets(Module):
     def __init__(self, phi, rho, pool="sum"):
         if pool not in POOLINGS:
             raise ValueError(f"DeepSets: pool must be one of {', '.join(POOLINGS)}, got {pool!r}")
+        for name, part in (("phi", phi), ("rho", rho)):
+            if not callable(part) or isinstance(part, type):
+                found = f"the class {part.__name__}" if isinstance(part, type) else repr(part)
+                raise TypeError(
+                    f"DeepSets: {name} must be a module or a function, got {found}. Pass, for "
+                    "example, nn.MLP([2, 16, 16])"
+                )
         self.phi, self.rho, self.pool = phi, rho, pool
 
     def forward(self, x, mask=None):
@@ -115,7 +135,7 @@ class DeepSets(Module):
             mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: the shapes do not fit, or the mask is not bool
         """
         x = as_tensor(x)
         mask = _check_set("DeepSets", x, mask)
@@ -160,8 +180,10 @@ class MAB(Module):
 
         Raises:
             ValueError: the shapes do not fit
+            TypeError: the mask is not bool
         """
         x, y = as_tensors(x, y)
+        _check_tokens("MAB", self.norm1.normalized_shape[0], x=x, y=y)
         H = self.norm1(x + self.attention(x, y, mask))
         return self.norm2(H + self.rff(H))
 
@@ -191,7 +213,10 @@ class SAB(Module):
 
         Raises:
             ValueError: the shapes do not fit
+            TypeError: the mask is not bool
         """
+        x = as_tensor(x)
+        _check_tokens("SAB", self.mab.norm1.normalized_shape[0], x=x)
         return self.mab(x, x, mask)
 
 
@@ -226,9 +251,13 @@ class ISAB(Module):
 
         Raises:
             ValueError: the shapes do not fit
+            TypeError: the mask is not bool
         """
         x = as_tensor(x)
-        inducing = np.broadcast_to(self.inducing, (x.shape[0], *self.inducing.shape))
+        m, d = self.inducing.shape
+        if x.ndim != 3 or x.shape[-1] != d:
+            raise ValueError(f"ISAB: x must be [B, N, {d}], got shape {x.shape}")
+        inducing = np.broadcast_to(self.inducing, (x.shape[0], m, d))
         return self.scatter(x, self.gather(inducing, x, mask))
 
 
@@ -262,7 +291,7 @@ class PMA(Module):
             mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: the shapes do not fit, or the mask is not bool
         """
         x = as_tensor(x)
         mask = _check_set("PMA", x, mask)
@@ -305,7 +334,7 @@ class SetTransformer(Module):
             mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: the shapes do not fit, or the mask is not bool
         """
         x = as_tensor(x)
         mask = _check_set("SetTransformer", x, mask)
@@ -348,10 +377,16 @@ class ClassAttention(Module):
             mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: the shapes do not fit, or the mask is not bool
         """
         c, x = as_tensors(c, x)
         mask = _check_set("ClassAttention", x, mask)
+        d = self.norm1.normalized_shape[0]
+        if c.shape != (x.shape[0], 1, d) or x.shape[-1] != d:
+            raise ValueError(
+                f"ClassAttention: c must be [B, 1, {d}] and x [B, N, {d}] with the same B, got c "
+                f"{c.shape} and x {x.shape}"
+            )
         if mask is not None:  # the class token is never hidden
             mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)[:, None, :]
         z = self.norm1(np.concatenate([c, x], axis=1))  # [B, 1 + N, d]

@@ -29,12 +29,12 @@ class Summary:
 
     Args:
         module    the module
-        inputs    arguments of this call. Without any, the table has no shapes
+        inputs    arguments of this call. Without inputs and options, the table has no shapes
         options   dictionary of keyword arguments of this call, or None
     """
 
     def __init__(self, module, inputs=(), options=None):
-        shapes = _run(module, inputs, options or {}) if inputs else {}
+        shapes = _run(module, inputs, options or {}) if inputs or options else {}
         self.rows = []
         left = {id(p): p.size for p in module.parameters()}  # a shared parameter counts once
         for name, m in module.named_modules():

@@ -48,10 +48,15 @@ class _Layer(Module):
         rng=None,
     ):
         check_heads(self, d_model=d_model, nhead=nhead)
-        check_sizes(self, dim_feedforward=dim_feedforward)
+        check_sizes(self, single=True, dim_feedforward=dim_feedforward)
         check_range(type(self).__name__, 0, 1, dropout=dropout)
         check_range(type(self).__name__, 0, below=math.inf, layer_norm_eps=layer_norm_eps)
-        if not callable(activation) and activation not in ACTIVATIONS:
+        if isinstance(activation, type):
+            raise ValueError(
+                f"{type(self).__name__}: activation is the class {activation.__name__}. Write "
+                f"{activation.__name__}(), with ()"
+            )
+        if not (callable(activation) or activation in tuple(ACTIVATIONS)):
             raise ValueError(
                 f"{type(self).__name__}: activation must be a function or one of "
                 f"{', '.join(ACTIVATIONS)}, got {activation!r}"
@@ -61,7 +66,8 @@ class _Layer(Module):
         rng, parts = of_dropout or generator(), range(1, len(self.attentions) + 2)
         for name in self.attentions:
             setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, rng=of_dropout))
-        self.activation, self.norm_first = ACTIVATIONS.get(activation, activation), norm_first
+        self.norm_first = norm_first
+        self.activation = activation if callable(activation) else ACTIVATIONS[activation]
         self.linear1 = Linear(d_model, dim_feedforward, bias, rng)
         self.dropout = Dropout(dropout, of_dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, rng)
@@ -103,7 +109,8 @@ class TransformerEncoderLayer(_Layer):
                           None for the default generator
 
     Raises:
-        ValueError: nhead does not divide d_model, or a string is not the name of an activation
+        ValueError: nhead does not divide d_model, a number is outside of its range, or activation
+            is neither a function nor one of these names
 
     Source: Vaswani et al. 2017, section 3.1.
     """
@@ -124,7 +131,7 @@ class TransformerEncoderLayer(_Layer):
 
         Raises:
             ValueError: the shapes do not fit
-            TypeError: the mask is not bool
+            TypeError: the mask is not bool, or cache is not a cache
             RuntimeError: a cache is used while gradients are recorded
         """
         x = as_tensor(x)
@@ -155,7 +162,8 @@ class TransformerDecoderLayer(_Layer):
                           None for the default generator
 
     Raises:
-        ValueError: nhead does not divide d_model, or a string is not the name of an activation
+        ValueError: nhead does not divide d_model, a number is outside of its range, or activation
+            is neither a function nor one of these names
 
     Source: Vaswani et al. 2017, section 3.1.
     """
@@ -179,9 +187,14 @@ class TransformerDecoderLayer(_Layer):
 
         Raises:
             ValueError: the shapes do not fit
-            TypeError: a mask is not bool
+            TypeError: a mask is not bool, or cache is not a pair of caches
             RuntimeError: a cache is used while gradients are recorded
         """
+        if not (cache is None or (isinstance(cache, tuple | list) and len(cache) == 2)):
+            raise TypeError(
+                "TransformerDecoderLayer: cache must be a pair (nn.KeyValueCache, "
+                f"nn.CrossAttentionCache) or None, got {type(cache).__name__}"
+            )
         own, of_memory = (None, None) if cache is None else cache
         x = as_tensor(x)
         x = self._residual(x, self.norm1, self.dropout1, self._self_attention, mask, causal, own)
@@ -208,12 +221,41 @@ def _weights(attention, x, context, mask, causal):
     return attention(x, context, context, mask, causal, **options)[1].data
 
 
-def _check_layer(stack, name, layer):
+def _check_layer(stack, name, layer, norm):
     if not isinstance(layer, Module):
         kind = name.partition("_")[0].capitalize()
         raise TypeError(
-            f"{type(stack).__name__}: {name} must be a layer, got {layer!r}. Write for example "
-            f"nn.Transformer{kind}Layer(d_model, nhead)"
+            f"{type(stack).__name__}: {name} must be a layer, got {_found(layer)}. Write for "
+            f"example nn.Transformer{kind}Layer(d_model, nhead)"
+        )
+    wrong = TransformerDecoderLayer if name == "encoder_layer" else TransformerEncoderLayer
+    if isinstance(layer, wrong):
+        raise TypeError(
+            f"{type(stack).__name__}: {name} is an nn.{wrong.__name__}, which has other arguments. "
+            f"Pass an nn.Transformer{name.partition('_')[0].capitalize()}Layer"
+        )
+    if not (norm is None or isinstance(norm, Module)):
+        raise TypeError(
+            f"{type(stack).__name__}: norm must be a module or None, got {_found(norm)}. Write for "
+            "example nn.LayerNorm(d_model)"
+        )
+
+
+def _found(value):
+    return f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+
+
+def _check_caches(stack, cache):
+    """Raise TypeError unless the cache is None or has the form of the stack's `empty_cache()`."""
+    pairs = isinstance(stack, TransformerDecoder)
+    fits = cache is None or (isinstance(cache, list | tuple) and len(cache) == len(stack.layers))
+    if not fits or (cache and any(isinstance(c, tuple | list) is not pairs for c in cache)):
+        each = "a pair of caches" if pairs else "one cache"
+        raise TypeError(
+            f"{type(stack).__name__}: cache must be a list with {each} for each of the "
+            f"{len(stack.layers)} layers, got a {type(cache).__name__}"
+            + (f" with {len(cache)} entries" if isinstance(cache, list | tuple) else "")
+            + ". Make it with .empty_cache()"
         )
 
 
@@ -225,11 +267,15 @@ class TransformerEncoder(Module):
                         with its initial values
         num_layers      number of copies
         norm            module at the end, or None
+
+    Raises:
+        ValueError: num_layers is not a whole number of at least 1
+        TypeError: the layer is of another kind, or norm is not a module
     """
 
     def __init__(self, encoder_layer, num_layers, norm=None):
-        check_sizes(self, num_layers=num_layers)
-        _check_layer(self, "encoder_layer", encoder_layer)
+        check_sizes(self, single=True, num_layers=num_layers)
+        _check_layer(self, "encoder_layer", encoder_layer, norm)
         self.layers = _clones(encoder_layer, num_layers)
         self.norm = norm
 
@@ -247,9 +293,10 @@ class TransformerEncoder(Module):
 
         Raises:
             ValueError: the shapes do not fit
-            TypeError: the mask is not bool
+            TypeError: the mask is not bool, or cache has another form
             RuntimeError: a cache is used while gradients are recorded
         """
+        _check_caches(self, cache)
         for i, layer in enumerate(self.layers):
             x = layer(x, mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
@@ -287,11 +334,15 @@ class TransformerDecoder(Module):
                         with its initial values
         num_layers      number of copies
         norm            module at the end, or None
+
+    Raises:
+        ValueError: num_layers is not a whole number of at least 1
+        TypeError: the layer is of another kind, or norm is not a module
     """
 
     def __init__(self, decoder_layer, num_layers, norm=None):
-        check_sizes(self, num_layers=num_layers)
-        _check_layer(self, "decoder_layer", decoder_layer)
+        check_sizes(self, single=True, num_layers=num_layers)
+        _check_layer(self, "decoder_layer", decoder_layer, norm)
         self.layers = _clones(decoder_layer, num_layers)
         self.norm = norm
 
@@ -311,9 +362,10 @@ class TransformerDecoder(Module):
 
         Raises:
             ValueError: the shapes do not fit
-            TypeError: a mask is not bool
+            TypeError: a mask is not bool, or cache has another form
             RuntimeError: a cache is used while gradients are recorded
         """
+        _check_caches(self, cache)
         for i, layer in enumerate(self.layers):
             x = layer(x, memory, mask, memory_mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
@@ -374,7 +426,8 @@ class Transformer(Module):
                              or None for the default generator
 
     Raises:
-        ValueError: nhead does not divide d_model, or a string is not the name of an activation
+        ValueError: nhead does not divide d_model, a number is outside of its range, or activation
+            is neither a function nor one of these names
 
     Source: Vaswani et al. 2017.
     """

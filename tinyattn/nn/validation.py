@@ -3,25 +3,30 @@
 import numpy as np
 
 
-def check_sizes(layer, least=1, optional=(), **sizes):
+def check_sizes(layer, least=1, optional=(), single=False, **sizes):
     """Check that each of `sizes` is a whole number of at least `least`, or a list of such numbers.
 
     Args:
         layer      module to which the sizes belong. The error contains the name of its class
         least      smallest number that is allowed
         optional   names of the sizes that may be None
+        single     True: a list of numbers is an error too
         sizes      name=value
 
     Raises:
-        ValueError: a size is neither such a number nor a tuple, list or array of them
+        ValueError: a size is neither such a number nor, unless `single` is True, a tuple, list or
+            array of them
     """
     for what, value in sizes.items():
-        if (value is None and what in optional) or _fits(value, least):
+        many = isinstance(value, tuple | list | np.ndarray)
+        if (value is None and what in optional) or (_fits(value, least) and not (single and many)):
             continue
         kind = type(value).__name__
         kind = f", a {kind}" if kind in ("str", "float", "bool", "dict", "Tensor") else ""
         whole = f"a whole number of at least {least}"
-        if isinstance(value, tuple | list | np.ndarray):
+        if many and single:
+            kind = f", a {type(value).__name__}"
+        elif many:
             whole = f"whole numbers of at least {least}"
         raise ValueError(f"{type(layer).__name__}: {what} must be {whole}, got {value!r}{kind}")
 
@@ -36,7 +41,7 @@ def check_heads(layer, **sizes):
     Raises:
         ValueError: a size is not a whole number of at least 1, or the heads do not divide it
     """
-    check_sizes(layer, **sizes)
+    check_sizes(layer, single=True, **sizes)
     (features, d), (heads, h) = sizes.items()
     if d % h:
         raise ValueError(

@@ -19,7 +19,7 @@ def relu(x):
 
 
 def _where_positive(g, y):
-    """Return g where y > 0, otherwise 0 (also where g is inf or nan).
+    """Return g where y > 0, otherwise 0 (also where g is inf or NaN).
 
     np.where has a branch for every element, which the processor predicts wrongly half of the time.
     Therefore, a mask of 1...1 or 0...0 keeps or clears the bits of g instead.

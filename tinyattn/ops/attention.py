@@ -26,10 +26,10 @@ def attention_softmax(scores):
     The gradient is s̄_ts = a_ts (ā_ts - Σ_r ā_tr a_tr).
 
     A query whose scores are all -inf attends to no key, so all its weights are 0. A weight of 0 and
-    its gradient stay 0 even if another score of the query is nan.
+    its gradient stay 0 even if another score of the query is NaN.
     """
     # Subtracting the largest score of each query changes nothing, but keeps exp from overflowing.
-    # If this score is -inf, 0 is subtracted instead, because -inf - -inf would be nan.
+    # If this score is -inf, 0 is subtracted instead, because -inf - -inf would be NaN.
     highest = np.fmax.reduce(scores, axis=-1, keepdims=True, initial=-np.inf)
     e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
     total = e.sum(axis=-1, keepdims=True)
@@ -175,7 +175,7 @@ split_heads.defvjp(lambda g, y, x, heads: join_heads(g))
 
 
 def _packed_scores(x, mask, bias, causal, heads):
-    """Return the number of scores, or 0 where the kernel cannot run, as for nan in x and a mask."""
+    """Return the number of scores, or 0 where the kernel cannot run, as for NaN in x and a mask."""
     *lead, T, features = x.shape
     one_dtype = bias is None or bias.dtype == x.dtype
     plain = mask is None or np.isfinite(np.sum(to_array(x)))

@@ -48,13 +48,13 @@ def copysign(a, b):
 
 @implements(np.fmax)
 def fmax(a, b):
-    """Return y = max(a, b), where nan is ignored if the other number is not nan."""
+    """Return y = max(a, b), where NaN is ignored if the other number is not NaN."""
     return where(np.isnan(to_array(a)), b, where(np.isnan(to_array(b)), a, np.maximum(a, b)))
 
 
 @implements(np.fmin)
 def fmin(a, b):
-    """Return y = min(a, b), where nan is ignored if the other number is not nan."""
+    """Return y = min(a, b), where NaN is ignored if the other number is not NaN."""
     return where(np.isnan(to_array(a)), b, where(np.isnan(to_array(b)), a, np.minimum(a, b)))
 
 
@@ -68,7 +68,7 @@ def sinc(x):
 
 @implements(np.nan_to_num)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """Return x with nan, ∞ and -∞ replaced by the numbers nan, posinf and neginf.
+    """Return x with NaN, ∞ and -∞ replaced by the numbers nan, posinf and neginf.
 
     If posinf or neginf is None, it is the largest or smallest finite number of the dtype. Replaced
     elements get no gradient.
@@ -102,8 +102,8 @@ def select(condlist, choicelist, default=0):
     """
     if len(condlist) != len(choicelist):
         raise ValueError(
-            f"select: condlist has {len(condlist)} conditions, but choicelist has "
-            f"{len(choicelist)} choices. Pass one choice for each condition"
+            f"select: condlist has length {len(condlist)}, but choicelist has length "
+            f"{len(choicelist)}. Pass one choice for each condition"
         )
     y = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
@@ -120,27 +120,27 @@ def _without_nan(x, value):
 
 @implements(np.nansum)
 def nansum(a, axis=None, *, keepdims=False):
-    """Return the sum of the elements that are not nan."""
+    """Return the sum of the elements that are not NaN."""
     return reduce.sum(_without_nan(a, 0), axis, keepdims)
 
 
 @implements(np.nanmean)
 def nanmean(a, axis=None, *, keepdims=False):
-    """Return the mean of the elements that are not nan, or nan if there are none."""
+    """Return the mean of the elements that are not NaN, or NaN if there are none."""
     count = np.sum(~np.isnan(to_array(a)), axis=axis, keepdims=keepdims, dtype=a.dtype)
     return reduce.sum(_without_nan(a, 0), axis, keepdims) / count
 
 
 @implements(np.nanmax)
 def nanmax(a, axis=None, *, keepdims=False):
-    """Return the largest element that is not nan, or nan if all elements are nan."""
+    """Return the largest element that is not NaN, or NaN if all elements are NaN."""
     y = reduce.max(_without_nan(a, -np.inf), axis, keepdims)
     return where(np.isnan(np.nanmax(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.nanmin)
 def nanmin(a, axis=None, *, keepdims=False):
-    """Return the smallest element that is not nan, or nan if all elements are nan."""
+    """Return the smallest element that is not NaN, or NaN if all elements are NaN."""
     y = reduce.min(_without_nan(a, np.inf), axis, keepdims)
     return where(np.isnan(np.nanmin(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
@@ -156,7 +156,7 @@ def quantile(a, q, axis=None, *, keepdims=False):
     """Return the q-quantile along `axis`, which is larger than a fraction q of the n numbers.
 
     For the sorted numbers x₍₀₎ ≤ … ≤ x₍ₙ₋₁₎, it is y = (1 - w) x₍ᵢ₎ + w x₍ᵢ₊₁₎, where i is the
-    whole part of q (n - 1) and w is the rest. The result is nan if any of the numbers is nan.
+    whole part of q (n - 1) and w is the rest. The result is NaN if any of the numbers is NaN.
 
     Raises ValueError if q is not one number in [0, 1], or if a has no numbers.
     """
@@ -165,13 +165,13 @@ def quantile(a, q, axis=None, *, keepdims=False):
             f"np.quantile of Tensors: q must be one number with 0 <= q <= 1, got q={q}. Call it "
             "once for each quantile"
         )
-    x = a if isinstance(a, Tensor) else Tensor(a)
+    x, q = a if isinstance(a, Tensor) else Tensor(a), to_array(q)
     if x.size == 0:
         raise ValueError(f"np.quantile of Tensors: a must not be empty, got shape {x.shape}")
     axes = reduce.axes_of(x, axis)
     kept = [n for i, n in enumerate(x.shape) if i not in axes]
     rows = np.moveaxis(x, axes, range(-len(axes), 0)) if axes else x
-    rows = np.sort(np.reshape(rows, (*kept, -1)), axis=-1)  # nan comes last
+    rows = np.sort(np.reshape(rows, (*kept, -1)), axis=-1)  # NaN comes last
     i, w = divmod(q * (rows.shape[-1] - 1), 1)
     y = rows[..., int(i)]
     if w > 0:
@@ -201,9 +201,15 @@ def median(a, axis=None, *, keepdims=False):
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     """Return the integral of y over x along `axis` by the trapezoidal rule.
 
-    x has the shape of y or is a vector. If x is None, neighbouring points have the distance dx.
+    x has the shape of y, or is a vector along this axis. If x is None, neighbouring points have the
+    distance dx. Raises ValueError if the length of a vector x does not fit.
     """
+    axis = np.lib.array_utils.normalize_axis_index(axis, np.ndim(y))
     n = np.shape(y)[axis]
+    if x is not None and np.ndim(x) == 1 and len(x) != n:
+        raise ValueError(
+            f"trapezoid: axis {axis} of y has length {n}, so x must have {n} numbers, got {len(x)}"
+        )
     middle = (take(y, np.arange(1, n), axis) + take(y, np.arange(n - 1), axis)) / 2
     if x is None:
         return reduce.sum(middle, axis) * dx
@@ -217,7 +223,10 @@ def cov(m, *, rowvar=True, ddof=1):
     """Return the covariances Cᵢⱼ = Σ (xᵢ - x̄ᵢ)(xⱼ - x̄ⱼ) / (n - ddof) of the rows xᵢ of m.
 
     x̄ᵢ is the mean of the n numbers of a row. If `rowvar` is False, the xᵢ are the columns of m.
+    Raises ValueError if m has more than two axes.
     """
+    if m.ndim > 2:
+        raise ValueError(f"np.cov of Tensors: m must be a vector or a matrix, got shape {m.shape}")
     rows = shape.atleast_2d(m if rowvar or m.ndim == 1 else shape.transpose(m))
     rows = rows - reduce.mean(rows, 1, True)
     y = linalg.matmul(rows, shape.transpose(rows)) / (rows.shape[1] - ddof)
@@ -280,7 +289,8 @@ def bincount(x, weights=None, minlength=0):
         return Tensor(np.bincount(ids, minlength=minlength))
     ids = np.asarray(ids)
     if ids.dtype.kind not in "iub" or (ids < 0).any():
-        raise ValueError("bincount: x must contain whole numbers >= 0")
+        found = ids.min() if ids.dtype.kind in "iub" else f"an array of dtype {ids.dtype}"
+        raise ValueError(f"bincount: x must contain whole numbers >= 0, got {found}")
     n = builtins.max(int(np.max(ids, initial=-1)) + 1, minlength)
     if np.shape(weights) != np.shape(ids):
         raise ValueError(
@@ -328,8 +338,13 @@ def convolve(a, v, mode="full"):
 
     `mode` is "full" (all k for which a and v overlap), "same" (the middle part, as long as the
     longer vector) or "valid" (only the k for which they overlap completely). Raises ValueError for
-    other modes.
+    other modes, and if a or v is empty or not a vector.
     """
+    if np.ndim(a) != 1 or np.ndim(v) != 1 or len(a) == 0 or len(v) == 0:
+        raise ValueError(
+            "convolve: a and v must be vectors with at least one number, got shapes "
+            f"{np.shape(a)} and {np.shape(v)}. Use F.conv1d for several vectors"
+        )
     n, m = len(a), len(v)
     if mode not in ("full", "same", "valid"):
         raise ValueError(f'convolve: mode must be "full", "same" or "valid", got {mode!r}')
@@ -344,8 +359,11 @@ def convolve(a, v, mode="full"):
 
 @implements(np.correlate)
 def correlate(a, v, mode="valid"):
-    """Return the correlation of two vectors, yₖ = Σᵢ aᵢ₊ₖ vᵢ. `mode` is that of `convolve`."""
-    if len(v) > len(a):
+    """Return the correlation of two vectors, yₖ = Σᵢ aᵢ₊ₖ vᵢ.
+
+    `mode` and the errors are those of `convolve`.
+    """
+    if np.ndim(a) == np.ndim(v) == 1 and len(v) > len(a):
         return np.flip(correlate(v, a, mode))
     return convolve(a, np.flip(v), mode)
 
@@ -370,7 +388,14 @@ def multi_dot(arrays):
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a, n):
-    """Return Aⁿ by repeated products, or (A⁻¹)⁻ⁿ for a negative n."""
+    """Return Aⁿ by repeated products, or (A⁻¹)⁻ⁿ for a negative n.
+
+    Raises TypeError if n is not a whole number, and ValueError if the matrices are not square.
+    """
+    if not is_number(n, whole=True):
+        raise TypeError(f"matrix_power: n must be a whole number, got n={n!r}")
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"matrix_power: a must be square matrices [..., N, N], got {a.shape}")
     if n == 0:
         return Tensor(np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
     if n < 0:
@@ -419,15 +444,17 @@ def matrix_trace(x, offset=0):
 @implements(np.rollaxis)
 def rollaxis(a, axis, start=0):
     """Return a with one axis moved to the position before the axis `start`."""
-    axis, start = axis % a.ndim, start + a.ndim if start < 0 else start
+    axis = np.lib.array_utils.normalize_axis_index(axis, a.ndim)
+    start = start + a.ndim if start < 0 else start
     return shape.moveaxis(a, axis, start - (axis < start))
 
 
 @implements(np.full_like)
 def full_like(a, fill_value, dtype=None, *, shape=None):
-    """Return an array filled with fill_value, whose gradient is the sum of all dL/dyᵢ.
+    """Return an array y filled with fill_value, a number or an array that broadcasts.
 
-    The array has the shape and dtype of a, unless `shape` or `dtype` is given.
+    y has the shape and dtype of a, unless `shape` or `dtype` is given. The gradient of a number
+    fill_value is Σᵢ dL/dyᵢ, and a gets none.
     """
     like = np.empty_like(to_array(a), dtype=dtype, shape=shape)
     if not isinstance(fill_value, Tensor):
@@ -467,8 +494,11 @@ def meshgrid(*xi, indexing="xy"):
     """Return the coordinates of the points of a grid, as one array for each of the vectors xi.
 
     With `indexing="ij"`, axis i of the results belongs to vector i. With "xy", the first two axes
-    are exchanged, so that x runs along the columns of an image.
+    are exchanged, so the first vector runs from left to right in an image. Raises ValueError for
+    other values of `indexing`.
     """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f'meshgrid: indexing must be "xy" or "ij", got indexing={indexing!r}')
     n = len(xi)
     lined_up = [np.reshape(x, [-1 if i == j else 1 for j in range(n)]) for i, x in enumerate(xi)]
     grids = shape.broadcast_arrays(*lined_up)
@@ -479,9 +509,9 @@ def meshgrid(*xi, indexing="xy"):
 def delete(x, obj, axis=None):
     """Return a copy of x without the slices along `axis` at the indices `obj`.
 
-    If `axis` is None, elements of the flattened x are left out.
+    If `axis` is None, x is flattened, and its elements with these indices are left out.
     """
-    n = x.size if axis is None else x.shape[axis]
+    n = x.size if axis is None else x.shape[np.lib.array_utils.normalize_axis_index(axis, x.ndim)]
     return take(x, np.delete(np.arange(n), to_array(obj)), axis)
 
 
@@ -489,7 +519,8 @@ def delete(x, obj, axis=None):
 def sliding_window_view(x, window_shape, axis=None):
     """Return all windows of x, with the positions inside a window as new last axes.
 
-    window_shape has a length for each of the given axes (None: all axes of x).
+    window_shape has a length for each of the given axes, or for each axis of x if `axis` is None.
+    Raises ValueError if the number of lengths does not fit, or if a window is longer than its axis.
     """
     lengths = (window_shape,) if np.ndim(window_shape) == 0 else tuple(window_shape)
     axes = reduce.axes_of(x, axis)
@@ -501,6 +532,11 @@ def sliding_window_view(x, window_shape, axis=None):
     if not all(is_number(n, whole=True) and n >= 0 for n in lengths):
         raise ValueError(
             f"sliding_window_view: window_shape must be whole numbers >= 0, got {window_shape!r}"
+        )
+    if any(n > x.shape[i] for n, i in zip(lengths, axes, strict=True)):
+        raise ValueError(
+            f"sliding_window_view: windows of shape {lengths} do not fit into the axes {axes} of "
+            f"an array of shape {x.shape}. Choose shorter windows"
         )
     for length, i in zip(lengths, axes, strict=True):
         starts = np.arange(x.shape[i] - length + 1)

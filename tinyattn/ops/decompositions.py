@@ -104,6 +104,10 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     matrices are not determined, so they would have no gradient.
     """
     a = as_tensor(a)
+    if a.ndim < 2:
+        raise np.linalg.LinAlgError(
+            f"np.linalg.svd of Tensors: a must be matrices [..., M, N], got shape {a.shape}"
+        )
     m, n = a.shape[-2:]
     if hermitian:
         raise TypeError(

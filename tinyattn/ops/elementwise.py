@@ -75,7 +75,7 @@ def power(a, b):
 
 
 def _power_base(g, y, a, b):
-    # For b = 0, the derivative is 0 everywhere. At a = 0, a**-1 would give inf * 0 = nan.
+    # For b = 0, the derivative is 0 everywhere. At a = 0, a**-1 would give inf * 0 = NaN.
     return g * b * np.power(a, np.where(np.equal(b, 0), 1, np.subtract(b, 1)))
 
 
@@ -190,7 +190,7 @@ def sqrt(x):
 
 def _sqrt_rule(g, y, x):
     # Where the gradient of y is 0, the gradient of x is 0 too, even at a negative x. There, y is
-    # already nan, and the engine notices only new nan.
+    # already NaN, and the engine notices only new NaN.
     lost = np.logical_and(np.equal(g, 0), np.logical_not(np.greater(y, 0)))
     return g / np.where(lost, 1, 2 * y)
 
@@ -357,7 +357,7 @@ def where(condition, a=None, b=None):
     Both a and b are computed everywhere, so NumPy may warn of a division by 0 in the operand that
     is not selected. The gradient of that operand is 0, even if its slope is infinite. If only a
     condition is given, the function returns the indices where it holds, as a tuple with a plain
-    array for each axis.
+    array for each axis. Raises TypeError if only one of a and b is given.
     """
     if a is None and b is None:
         return np.where(to_array(condition))
@@ -377,8 +377,13 @@ def clip(x, a_min=None, a_max=None, *, min=None, max=None):
 
     The gradient x̄ is ȳ inside and on the limits, and 0 outside. None means that there is no limit
     on this side. A limit that is a Tensor receives the gradient where it replaces x. `min` and
-    `max` are other names of a_min and a_max, as in NumPy.
+    `max` are other names of a_min and a_max, as in NumPy. Raises ValueError if both are given.
     """
+    if (a_min is not None and min is not None) or (a_max is not None and max is not None):
+        raise ValueError(
+            "np.clip of Tensors: min is another name of a_min, and max of a_max. Give each limit "
+            "only once"
+        )
     low, high = a_min if min is None else min, a_max if max is None else max
     y = x
     if low is not None:

@@ -95,8 +95,8 @@ _irfft.defvjp(_irfft_rule)
 class Spectrum:
     """Complex numbers with a gradient, stored as two Tensors.
 
-    The operators +, -, * and / accept other spectra, Tensors, arrays and numbers, which must be on
-    the right (a number may be on the left too, except for /). abs and np.abs, np.angle, np.conj,
+    The operators +, -, * and / accept other spectra, Tensors, arrays and numbers. A Tensor or array
+    must be on the right, and so must a number in a division. abs and np.abs, np.angle, np.conj,
     np.real, np.imag, indexing and the transforms also work. Compute anything else from `.real` and
     `.imag`. `.numpy()` returns the array of complex numbers.
 
@@ -259,14 +259,17 @@ def ifft(a, n=None, axis=-1, norm=None):
 def rfft(a, n=None, axis=-1, norm=None):
     """Return the first n // 2 + 1 numbers of the `fft` of real numbers, with the same arguments.
 
-    The remaining ones are their complex conjugates in reverse order. Raises TypeError if a is a
-    spectrum.
+    The remaining ones are their complex conjugates in reverse order. Raises TypeError if a is
+    complex, such as a spectrum.
     """
-    if isinstance(a, Spectrum):
-        raise TypeError("np.fft.rfft: a must be real numbers. Use np.fft.fft for a spectrum")
-    a = as_float(a)
+    a = a if isinstance(a, Spectrum) else as_float(a)
+    if isinstance(a, Spectrum) or a.dtype.kind == "c":
+        raise TypeError(
+            "np.fft.rfft: a must be real numbers, got complex ones. Use np.fft.fft for them"
+        )
+    axis = np.lib.array_utils.normalize_axis_index(axis, a.ndim)
     n = _checked("rfft", a.shape[axis] if n is None else n, norm)
-    return _spectrum(_rfft(a, n, axis % a.ndim, norm))
+    return _spectrum(_rfft(a, n, axis, norm))
 
 
 @implements(np.fft.irfft)
@@ -277,14 +280,16 @@ def irfft(a, n=None, axis=-1, norm=None):
     arguments are those of `fft`.
     """
     pair, ndim = _as_pair(a)
-    n = _checked("irfft", 2 * (pair.shape[axis % ndim] - 1) if n is None else n, norm)
-    return _irfft(pair, n, axis % ndim, norm)
+    axis = np.lib.array_utils.normalize_axis_index(axis, ndim)
+    n = _checked("irfft", 2 * (pair.shape[axis] - 1) if n is None else n, norm)
+    return _irfft(pair, n, axis, norm)
 
 
 def _transform(operation, name, a, n, axis, norm):
     pair, ndim = _as_pair(a)
-    n = _checked(name, pair.shape[axis % ndim] if n is None else n, norm)
-    return _spectrum(operation(pair, n, axis % ndim, norm))
+    axis = np.lib.array_utils.normalize_axis_index(axis, ndim)
+    n = _checked(name, pair.shape[axis] if n is None else n, norm)
+    return _spectrum(operation(pair, n, axis, norm))
 
 
 def _checked(name, n, norm):
@@ -294,7 +299,7 @@ def _checked(name, n, norm):
         raise ValueError(f"np.fft.{name}: expected n >= 1, the length of the transform, got n={n}")
     if norm not in BACK:
         raise ValueError(
-            f"np.fft.{name}: norm must be one of {', '.join(map(repr, BACK))}, got {norm!r}"
+            f"np.fft.{name}: norm must be one of {', '.join(map(repr, BACK))}, got norm={norm!r}"
         )
     return n
 

@@ -173,7 +173,7 @@ def take(x, indices, axis=None):
     """
     if axis is None:
         return getitem(np.reshape(x, -1), indices)
-    axis = axis % x.ndim
+    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
     return getitem(x, (slice(None),) * axis + (indices,))
 
 
@@ -188,7 +188,7 @@ def take_along_axis(x, indices, axis=-1):
     indices = to_array(indices)
     if axis is None:
         return getitem(np.reshape(x, -1), indices)
-    axis = axis % x.ndim
+    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
     # Each other axis gets a running index, which is 0 on an axis of length 1 in x.
     index = list(
         np.ogrid[

@@ -18,6 +18,7 @@ from tinyattn.engine.dispatch import implements
 from tinyattn.ops.elementwise import multiply
 from tinyattn.ops.marks import of_whole_numbers
 from tinyattn.ops.matmul import gemm
+from tinyattn.ops.reduce import axes_of
 from tinyattn.ops.reduce import max as reduce_max
 from tinyattn.ops.reduce import min as reduce_min
 from tinyattn.ops.reduce import sum as reduce_sum
@@ -128,15 +129,24 @@ def tensordot(a, b, axes=2):
     """Return the sums of products over pairs of axes.
 
     `axes` is the number n of pairs, which are the last n axes of a and the first n of b, or two
-    lists (axes of a, axes of b) of equal length.
+    lists (axes of a, axes of b) of equal length. Raises ValueError if the axes of a pair do not
+    have the same length.
     """
     a, b = as_tensor(a), as_tensor(b)
     if np.isscalar(axes):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise ValueError(
+                f"tensordot: expected 0 <= axes <= {min(a.ndim, b.ndim)}, the number of axes of "
+                f"{a.shape} and {b.shape}, got axes={axes}"
+            )
         axes = (range(a.ndim - axes, a.ndim), range(axes))
-    axes_a, axes_b = [
-        [i % x.ndim for i in np.atleast_1d(list(s) if not np.isscalar(s) else s)]
-        for x, s in ((a, axes[0]), (b, axes[1]))
-    ]
+    axes_a, axes_b = [list(axes_of(x, s)) for x, s in ((a, axes[0]), (b, axes[1]))]
+    lengths = [a.shape[i] for i in axes_a], [b.shape[j] for j in axes_b]
+    if lengths[0] != lengths[1]:
+        raise ValueError(
+            f"tensordot: the axes {axes_a} of a {a.shape} have lengths {lengths[0]}, but the axes "
+            f"{axes_b} of b {b.shape} have lengths {lengths[1]}. They must be equal"
+        )
     letters = iter(string.ascii_letters)
     in_a = [next(letters) for _ in range(a.ndim)]
     in_b = [next(letters) for _ in range(b.ndim)]
@@ -173,7 +183,8 @@ def einsum(subscripts, *operands, optimize=True):
     effect, because the order of the products is always chosen by their cost. The gradient of an
     operand is an einsum of ȳ and all other operands, with the letters of this operand as output.
 
-    Raises TypeError if the subscripts are not a string, and ValueError if they do not fit.
+    Raises TypeError if the subscripts are not a string, and ValueError if they do not fit the
+    operands.
     """
     if not isinstance(subscripts, str):
         raise TypeError(
@@ -227,8 +238,8 @@ def _explicit(subscripts, ndims):
     inputs = left.split(",")
     if len(inputs) != len(ndims):
         raise ValueError(
-            f"einsum: {subscripts!r} names {len(inputs)} operands, but got {len(ndims)}. Write the "
-            "letters of each operand, separated by commas"
+            f"einsum: expected {len(inputs)} operand{'s' * (len(inputs) != 1)} for {subscripts!r}, "
+            f"got {len(ndims)}. Write the letters of each operand, separated by commas"
         )
     free = [c for c in reversed(string.ascii_letters) if c not in text]
     n_dots = [n - len(s.replace("...", "")) for s, n in zip(inputs, ndims, strict=True)]
@@ -388,7 +399,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
     For vectors, `ord` may be a number p for (Σ|x|ᵖ)^(1/p), inf or -inf for the largest or smallest
     |x|, or 0 for the number of nonzero x, which has the gradient 0. At the zero vector, the norm
-    has a kink, and the gradient is 0 there instead of nan.
+    has a kink, and the gradient is 0 there instead of NaN.
 
     A pair of axes selects matrices, for which `ord` must be None or "fro", and the norm is the root
     of the sum of squares. Raises NotImplementedError for other norms of matrices.
@@ -419,7 +430,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 
 def _root(s, n):
-    """Return ⁿ√s, with the slope 0 at s = 0, where an infinite slope would cause 0 · inf = nan."""
+    """Return ⁿ√s, with the slope 0 at s = 0, where an infinite slope would cause 0 · inf = NaN."""
     zero = np.equal(to_array(s), 0)
     s = np.where(zero, 1, s)
     return np.where(zero, 0, np.sqrt(s) if n == 2 else s ** (1 / n))

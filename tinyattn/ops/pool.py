@@ -63,7 +63,7 @@ _largest_inside.defvjp(
 
 
 def _shares(windows, y, inside, axes):
-    """Return 1/n at the n largest (or nan) elements of each window, and 0 elsewhere."""
+    """Return 1/n at the n largest (or NaN) elements of each window, and 0 elsewhere."""
     chosen = inside & ((windows == y) | ((windows != windows) & (y != y)))
     return chosen / chosen.sum(axis=axes, keepdims=True, dtype=windows.dtype)
 

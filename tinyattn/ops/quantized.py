@@ -11,6 +11,7 @@ import numpy as np
 
 from tinyattn import kernels
 from tinyattn.engine.autograd import primitive
+from tinyattn.engine.convert import as_float
 from tinyattn.kernels import fast
 from tinyattn.ops.backends import MATVEC_ROWS, operation
 from tinyattn.ops.matmul import gemm
@@ -30,7 +31,7 @@ class QuantizedMatrix:
 
     def __init__(self, kind, raw):
         if kind not in (Q4_1, Q8_0):
-            raise TypeError(f"QuantizedMatrix: kind must be Q4_1 or Q8_0, got {kind!r}")
+            raise TypeError(f"QuantizedMatrix: kind must be the class Q4_1 or Q8_0, got {kind!r}")
         if not isinstance(raw, np.ndarray) or raw.dtype != np.uint8:
             what = raw.dtype if isinstance(raw, np.ndarray) else type(raw).__name__
             raise TypeError(f"QuantizedMatrix: raw must be an array of bytes (uint8), got {what}")
@@ -112,7 +113,7 @@ def quantized_linear(x, blocks, impl="auto"):
     """Return y = x Wᵀ for a quantized W, with the gradient dL/dx = dL/dy W.
 
     Args:
-        x        [..., C]
+        x        [..., C]. Whole numbers become float32
         blocks   W, a `QuantizedMatrix` [R, C], which gets no gradient
         impl     "sums" (loops), "numpy" (unpacks W and multiplies), "kernel" (compiled, never
                  unpacks W for a few rows of x), or "auto": "kernel" where it is faster, otherwise
@@ -122,15 +123,15 @@ def quantized_linear(x, blocks, impl="auto"):
         y [..., R]
 
     Raises:
-        TypeError: the matrix is not quantized
-        ValueError: x does not have C features
+        TypeError: blocks is not a QuantizedMatrix, or impl does not accept the dtype of x
+        ValueError: x does not have C features, or impl has another value
     """
     if not isinstance(blocks, QuantizedMatrix):
         raise TypeError(
             "quantized_linear: blocks must be a QuantizedMatrix, got an object of type "
             f"{type(blocks).__name__}. For an array, use F.linear"
         )
-    x = x if hasattr(x, "shape") else np.asarray(x)
+    x = as_float(x)
     R, C = blocks.shape
     if not x.shape or x.shape[-1] != C:
         raise ValueError(

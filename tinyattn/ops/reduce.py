@@ -67,7 +67,7 @@ mean.defvjp(
 def _extremum_vjp(g, y, x, axis=None, keepdims=False):
     """Divide ȳ by the number of equal extremes, so that their gradients sum to ȳ.
 
-    If an element is nan, y is nan too, and all elements that are nan share the gradient.
+    If an element is NaN, y is NaN too, and all elements that are NaN share the gradient.
     """
     x_, y_ = to_array(x), to_array(expand_reduced(y, x, axis, keepdims))
     chosen = (x_ == y_) | ((x_ != x_) & (y_ != y_))

@@ -129,7 +129,15 @@ roll.defvjp(lambda g, y, x, shift, axis=None: np.roll(g, np.negative(shift), axi
 @implements(np.astype)
 @primitive
 def astype(x, dtype):
-    """Return the same numbers in a different dtype. The gradient has the dtype of x."""
+    """Return the same numbers in a different dtype. The gradient has the dtype of x.
+
+    Raises TypeError if dtype is not a type of numbers or booleans.
+    """
+    if np.dtype(dtype).kind not in "fiubc":
+        raise TypeError(
+            "astype: dtype must be a type of numbers, such as np.float32, got "
+            f"{np.dtype(dtype).name}. Write x.numpy().astype(...) for an array of any type"
+        )
     return np.astype(x, dtype)
 
 
@@ -227,12 +235,14 @@ def array_split(x, indices_or_sections, axis=0):
     indices_or_sections is the number of pieces, or a list of the indices at which x is cut. If the
     number does not divide the length, the first pieces are longer by 1.
     """
-    length, n = x.shape[axis], indices_or_sections
+    axis, n = np.lib.array_utils.normalize_axis_index(axis, x.ndim), indices_or_sections
+    length = x.shape[axis]
     if n is not None and not np.isscalar(n):
         cuts = list(n)  # pieces may be empty, and cuts may be beyond the end
     elif not is_number(n, whole=True) or n < 1:
         raise ValueError(
-            f"split: the number of pieces must be a whole number of at least 1, got {n!r}"
+            "split: indices_or_sections must be a number of pieces (a whole number >= 1) or a list "
+            f"of indices, got {n!r}"
         )
     else:
         size, longer = divmod(length, int(n))  # the first pieces are longer by 1
@@ -242,8 +252,11 @@ def array_split(x, indices_or_sections, axis=0):
 
 @implements(np.split)
 def split(x, indices_or_sections, axis=0):
-    """Split x as `array_split` does, but only into a number of pieces that divides the length."""
-    n = indices_or_sections
+    """Split x as `array_split` does, but raise ValueError if the pieces are not equally long.
+
+    With a list of indices, the lengths may differ.
+    """
+    axis, n = np.lib.array_utils.normalize_axis_index(axis, x.ndim), indices_or_sections
     if is_number(n, whole=True) and n > 0 and x.shape[axis] % n:
         raise ValueError(
             f"split: axis {axis} has length {x.shape[axis]}, which is not a multiple of {n}. "
@@ -275,6 +288,10 @@ def repeat(x, repeats, axis=None):
     `repeats` is the number of copies, or a list with a number for each slice. If `axis` is None,
     the elements are repeated, and the result has a single axis.
     """
+    if np.asarray(repeats).dtype.kind not in "iub":
+        raise TypeError(
+            f"repeat: repeats must be a whole number, or a list of them, got {repeats!r}"
+        )
     return np.repeat(x, repeats, axis)
 
 
@@ -324,14 +341,18 @@ def pad(x, pad_width, mode="constant", constant_values=0):
     """Return x with a constant added at the ends of its axes.
 
     pad_width is a number of added elements for all ends, a pair (before, after) for all axes, or a
-    list with a pair for each axis. Raises NotImplementedError for other modes than "constant".
+    list with a pair for each axis. Raises TypeError if these are not whole numbers, and
+    NotImplementedError for other modes than "constant" or several constant_values.
     """
     if mode != "constant" or not np.isscalar(constant_values):
         raise NotImplementedError(
             "np.pad of Tensors: only mode='constant' with a single number as constant_values is "
-            f"implemented, got mode={mode!r}, constant_values={constant_values!r}"
+            f"implemented, got mode={mode!r}, constant_values={constant_values!r}. Write other "
+            "modes as x[np.pad(np.arange(len(x)), 1, 'reflect')]"
         )
-    widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2)).tolist()
+    if np.asarray(pad_width).dtype.kind not in "iu":
+        raise TypeError(f"np.pad of Tensors: pad_width must be whole numbers, got {pad_width!r}")
+    widths = np.broadcast_to(pad_width, (x.ndim, 2)).tolist()
     return _pad_constant(x, widths, constant_values)
 
 
@@ -370,7 +391,10 @@ def diag(x, k=0):
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
-        raise ValueError(f"diag: x must be a vector or a matrix, got shape {x.shape}")
+        raise ValueError(
+            f"diag: x must be a vector or a matrix, got shape {x.shape}. Use np.diagonal with the "
+            "numbers of two axes"
+        )
     n = x.shape[0] + abs(k)
     i = np.arange(x.shape[0])
     return scatter_add(x, (i - builtins.min(k, 0), i + builtins.max(k, 0)), (n, n))
@@ -398,7 +422,13 @@ def flipud(x):
 
 @implements(np.diff)
 def diff(x, n=1, axis=-1):
-    """Return the differences of neighbours along `axis`, yᵢ = xᵢ₊₁ - xᵢ, taken n times."""
+    """Return the differences of neighbours along `axis`, yᵢ = xᵢ₊₁ - xᵢ, taken n times.
+
+    Raises ValueError if n is negative.
+    """
+    if n < 0:
+        raise ValueError(f"diff: expected n >= 0, the number of differences, got n={n}")
+    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
     for _ in range(n):
         length = x.shape[axis]
         x = _slice(x, axis, 1, length) - _slice(x, axis, 0, length - 1)

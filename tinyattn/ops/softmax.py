@@ -13,7 +13,7 @@ def softmax(x, axis=-1):
     """Return yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`, with the gradient x̄ᵢ = yᵢ (ȳᵢ - Σⱼ ȳⱼ yⱼ).
 
     The largest x is subtracted first, which does not change the result but keeps exp from
-    overflowing. A row of only -inf has no defined result and gives nan, as in PyTorch.
+    overflowing. A row of only -inf has no defined result and gives NaN, as in PyTorch.
     """
     y = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
     return y / y.sum(axis=axis, keepdims=True)

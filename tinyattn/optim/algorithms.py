@@ -9,7 +9,6 @@ import numpy as np
 
 from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
-from tinyattn.engine.ranges import check_range
 from tinyattn.kernels import fast
 from tinyattn.ops.backends import FLOATS, kernel_is_faster
 from tinyattn.optim.optimizer import Optimizer
@@ -42,12 +41,6 @@ class SGD(Optimizer):
     def __init__(
         self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False
     ):
-        check_range("SGD", momentum=momentum, dampening=dampening)
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError(
-                "SGD: nesterov=True needs momentum > 0 and dampening = 0, got "
-                f"momentum={momentum}, dampening={dampening}"
-            )
         super().__init__(
             params,
             lr=lr,
@@ -163,7 +156,8 @@ class Adam(Optimizer):
         params         parameters, or groups {"params": [...], "lr": ...} of parameters with
                        options that replace the arguments below
         lr             learning rate η
-        betas          (β₁, β₂), the weights of the old values of m and v in the new values
+        betas          (β₁, β₂), the weights of the old values of m and v in the new values, from 0
+                       to below 1
         eps            ε >= 0, which keeps the divisor away from 0
         weight_decay   λ >= 0, where λ θ is added to the gradient
 
@@ -175,11 +169,8 @@ class Adam(Optimizer):
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
-        if not isinstance(betas, tuple | list) or len(betas) != 2:
-            raise TypeError(
-                f"{type(self).__name__}: betas must be two numbers (β₁, β₂), got {betas!r}"
-            )
-        super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
+        betas = tuple(betas) if isinstance(betas, list) else betas
+        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def state_names(self, group):
         """Return {"t", "m", "v"}, the names in the state of a parameter, for every `group`."""
@@ -204,7 +195,8 @@ class Adam(Optimizer):
         For large models in float32 or float64, a single compiled call updates all parameters.
 
         Raises:
-            ValueError: the shape of a parameter has changed since the optimizer was made
+            ValueError: the shape of a parameter has changed since the optimizer was made, or its
+                gradient has another shape
         """
         with_gradient = [p for p in self._parameters() if p.grad is not None]
         if not _by_kernel(with_gradient):
@@ -286,7 +278,8 @@ class AdamW(Adam):
         params         parameters, or groups {"params": [...], "lr": ...} of parameters with
                        options that replace the arguments below
         lr             learning rate η
-        betas          (β₁, β₂), the weights of the old values of m and v in the new values
+        betas          (β₁, β₂), the weights of the old values of m and v in the new values, from 0
+                       to below 1
         eps            ε >= 0, which keeps the divisor away from 0
         weight_decay   λ >= 0, the strength of the decay
 

@@ -30,11 +30,17 @@ def clip_grad_norm(parameters, max_norm):
 
     Raises:
         ValueError: max_norm is not positive
-        TypeError: parameters is a model, or max_norm is not a number
+        TypeError: parameters are not tensors, or max_norm is not a number
     """
     check_range("clip_grad_norm", above=0, max_norm=max_norm)
     one = isinstance(parameters, Tensor)
     parameters = [parameters] if one else list_parameters("clip_grad_norm", parameters)
+    for p in parameters:
+        if not isinstance(p, Tensor):
+            raise TypeError(
+                f"clip_grad_norm: expected Tensors as parameters, got {torch_hints.kind_of(p)}. "
+                "Pass model.parameters()"
+            )
     with_gradient = [p for p in parameters if p.grad is not None]
     grads = [p.grad.data if isinstance(p.grad, Tensor) else p.grad for p in with_gradient]
     total = _norm(grads)

@@ -27,7 +27,8 @@ class Optimizer:
     Raises:
         ValueError: there are no parameters, a parameter is not a leaf tensor or is given more than
             once, or an option is outside of its range
-        TypeError: params are not tensors, or an option is not a number
+        TypeError: params are not tensors, an option is not a number, or a group has an option that
+            the optimizer does not have
     """
 
     def __init_subclass__(cls, **options):
@@ -48,6 +49,12 @@ class Optimizer:
                 raise TypeError(
                     f'{type(self).__name__}: group {i} must be a dictionary with the key "params". '
                     'Write {"params": [...], "lr": ...}'
+                )
+            unknown = sorted(g.keys() - options.keys() - {"params", "initial_lr"})
+            if unknown and type(self).__module__ == "tinyattn.optim.algorithms":
+                raise TypeError(
+                    f"{type(self).__name__}: group {i} has the option {unknown[0]!r}, which does "
+                    f"not exist. The options are {', '.join(options)}"
                 )
         own_name = f"{type(self).__name__}, params of a group"
         self.param_groups = [
@@ -133,7 +140,8 @@ class Optimizer:
         """Update every parameter that has a gradient.
 
         Raises:
-            ValueError: the shape of a parameter has changed since the optimizer was made
+            ValueError: the shape of a parameter has changed since the optimizer was made, or its
+                gradient has another shape
         """
         self._check_shapes()
         states = iter(self.state)
@@ -283,19 +291,24 @@ def list_parameters(name, params):
         params   the parameters
 
     Raises:
-        TypeError: params is a model or a single Tensor
+        TypeError: params is a model, a dictionary, a single Tensor, or not iterable
     """
     if hasattr(params, "parameters") or callable(params):
         raise TypeError(
             f"{name}: expected a list of Tensors, got {type(params).__name__}. Write "
             "model.parameters(), with ()"
         )
+    if isinstance(params, dict):
+        raise TypeError(
+            f"{name}: expected a list of Tensors, got a dictionary d. Write list(d.values()), or "
+            "[d] if it is a group of an optimizer"
+        )
     if isinstance(params, Tensor):  # list(tensor) would be its rows, which would never be trained
         raise TypeError(f"{name}: expected a list of Tensors, got one Tensor. Write [tensor]")
     if not hasattr(params, "__iter__"):
         raise TypeError(
-            f"{name}: expected a list of Tensors, got {params!r}. Write for example "
-            "optim.SGD(model.parameters(), lr=0.1)"
+            f"{name}: expected a list of Tensors, got {params!r}. Pass model.parameters() first, "
+            "and the numbers after it"
         )
     return list(params)
 
@@ -305,8 +318,17 @@ def _check_options(name, group):
         check_range(name, 0, below=math.inf, **{option: group.get(option, 0)})
     check_range(name, 0, 1, alpha=group.get("alpha", 0))
     check_range(name, dampening=group.get("dampening", 0))
-    for b in group.get("betas", ()):
-        check_range(name, 0, below=1, betas=b)
+    betas = group.get("betas", (0, 0))
+    if not isinstance(betas, tuple | list) or len(betas) != 2:
+        raise TypeError(f"{name}: betas must be two numbers (β₁, β₂), got {betas!r}")
+    for i, b in enumerate(betas):
+        check_range(name, 0, below=1, **{f"betas[{i}]": b})
+    momentum, dampening = group.get("momentum", 0), group.get("dampening", 0)
+    if group.get("nesterov") and (momentum <= 0 or dampening != 0):
+        raise ValueError(
+            f"{name}: nesterov=True needs momentum > 0 and dampening = 0, got "
+            f"momentum={momentum}, dampening={dampening}"
+        )
 
 
 def _option(old, value):

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from tinyattn.engine import other_names, torch_hints
 from tinyattn.engine.ranges import check_range
 from tinyattn.optim.optimizer import Optimizer
@@ -46,14 +48,29 @@ class Schedule:
 
     def factor(self, step):
         """Return the factor of η₀ at `step` = 0, 1, 2, ... Every subclass defines it or `rate`."""
-        raise NotImplementedError(f"{type(self).__name__} has no factor(self, step). Define one")
+        name = type(self).__name__
+        if type(self).rate is not Schedule.rate:
+            raise NotImplementedError(f"{name} has no factor(step). Call rate(lr, step) instead")
+        raise NotImplementedError(
+            f"{name} has neither factor(self, step) nor rate(self, lr, step). Define one of them"
+        )
 
     @torch_hints.with_torch_hints
     def step(self):
-        """Advance by one step, and set the learning rate of the optimizer."""
+        """Advance by one step, and set the learning rate of the optimizer.
+
+        Raises:
+            ValueError: the new rate is negative or not finite
+        """
         self.step_count += 1
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(group["initial_lr"], self.step_count)
+            rate = self.rate(group["initial_lr"], self.step_count)
+            if not 0 <= rate < math.inf:
+                raise ValueError(
+                    f"{type(self).__name__}: expected 0 <= lr < inf at step {self.step_count}, got "
+                    f"lr={rate}"
+                )
+            group["lr"] = rate
 
     def rate(self, lr, step):
         """Return the learning rate at `step` = 0, 1, 2, ... for η₀ = `lr`, the rate of a group."""
@@ -130,13 +147,17 @@ class WarmupCosineLR(Schedule):
         eta_min     η_min >= 0, the rate at the end
 
     Raises:
-        ValueError: warmup is below 1 or not below T_max, or eta_min is negative
+        ValueError: warmup is below 1, T_max is not above warmup, or eta_min is negative
         TypeError: `optimizer` is not an optimizer, or an argument is not a number
     """
 
     def __init__(self, optimizer, warmup, T_max, eta_min=0.0):
         check_range("WarmupCosineLR", 1, below=math.inf, T_max=T_max)
-        check_range("WarmupCosineLR", 1, below=T_max, warmup=warmup)
+        check_range("WarmupCosineLR", 1, warmup=warmup)
+        if not warmup < T_max:
+            raise ValueError(
+                f"WarmupCosineLR: expected warmup < T_max, got warmup={warmup}, T_max={T_max}"
+            )
         check_range("WarmupCosineLR", 0, below=math.inf, eta_min=eta_min)
         self.warmup, self.T_max, self.eta_min = warmup, T_max, eta_min
         super().__init__(optimizer)
@@ -190,7 +211,8 @@ class StepLR(Schedule):
 
     Raises:
         ValueError: step_size is below 1, or gamma is not positive
-        TypeError: `optimizer` is not an optimizer, or step_size is not a whole number
+        TypeError: `optimizer` is not an optimizer, step_size is not a whole number, or gamma is not
+            a number
     """
 
     def __init__(self, optimizer, step_size, gamma=0.1):
@@ -209,10 +231,12 @@ class LambdaLR(Schedule):
 
     Args:
         optimizer   optimizer whose learning rate is set. Its own rate is η₀
-        lr_lambda   f, a function of the step t = 0, 1, 2, …, which returns a factor
+        lr_lambda   f, a function of the step t = 0, 1, 2, …, which returns a factor f(t) >= 0
 
     Raises:
-        TypeError: `optimizer` is not an optimizer, or lr_lambda is not a function
+        TypeError: `optimizer` is not an optimizer, lr_lambda is not a function, or f(0) is not a
+            number
+        ValueError: f(0) is negative or not finite
     """
 
     def __init__(self, optimizer, lr_lambda):
@@ -226,4 +250,10 @@ class LambdaLR(Schedule):
 
     def factor(self, step):
         """Return the factor by which η₀ is multiplied at `step` = 0, 1, 2, ..."""
-        return self.lr_lambda(step)
+        factor = self.lr_lambda(step)
+        if np.ndim(factor) or np.asarray(factor).dtype.kind not in "fiub":
+            raise TypeError(
+                f"LambdaLR: lr_lambda({step}) must be a number, got {type(factor).__name__}"
+                + (". Did you forget its `return`?" if factor is None else "")
+            )
+        return factor

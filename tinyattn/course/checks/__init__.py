@@ -72,7 +72,11 @@ def module(number, root=None):
         made, run = ModuleType(name), _run_packed
         made.__file__ = str(path)
     else:
-        raise CourseError(f"{number} has no checks, because there is no file {path}")
+        there = sorted({p.stem for p in path.parent.glob("hw*")})
+        raise CourseError(
+            f"there are no checks for the homework {number!r} in {path.parent}. "
+            + (f"Choose one of {', '.join(there)}" if there else "The folder has none")
+        )
     sys.modules[name] = made
     try:
         run(made)

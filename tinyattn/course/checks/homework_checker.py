@@ -32,7 +32,10 @@ class HomeworkChecker:
         self._handed_out = None
 
     def check(self, task):
-        """Check one task and print the result, including any error of the student's code."""
+        """Check one task and print the result, including any error of the student's code.
+
+        Raises ValueError if there is no task with this number.
+        """
         print(wrapped(self.report(task), indent=5 * " "))
 
     def report(self, task):
@@ -57,8 +60,18 @@ class HomeworkChecker:
             title    title of the part
             hidden   True: also test it with hidden inputs
             secret   number of the grader, on which the hidden inputs depend
+
+        Raises:
+            AssertionError: the part is wrong, or would get no points
+            ValueError: there is no such task or part
         """
-        part = next(part for part in self.homework.of(task) if part.title == title)
+        parts = {part.title: part for part in self.homework.of(task)}
+        if title not in parts:
+            raise ValueError(
+                f"{self.homework.number}, task {task}: there is no part {title!r}. Choose one of "
+                f"{', '.join(map(repr, parts))}"
+            )
+        part = parts[title]
         outcome = attempt(part, self.student, hidden=hidden, secret=secret)
         reason = self.why_not(task) if outcome.right else None
         if reason or not outcome.right:

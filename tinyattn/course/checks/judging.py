@@ -165,9 +165,13 @@ class Homework:
 
     def of(self, task):
         """Return the parts of this task, a list. Raises ValueError if there are none."""
-        found = [part for part in self.parts if part.task == int(task)]
+        wanted = int(task) if str(task).isdigit() else task
+        found = [part for part in self.parts if part.task == wanted]
         if not found:
-            raise ValueError(f"{self.number} has the tasks {self.tasks}, but no task {task!r}")
+            raise ValueError(
+                f"{self.number} has no task {task!r}. Choose one of "
+                f"{', '.join(map(str, self.tasks))}"
+            )
         return found
 
 
@@ -323,9 +327,9 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
             "with another shape than asked for",
         )
     if kind == "bool" and came.dtype != bool:
-        raise Diagnosis(f"{start}this should be a boolean array, but yours has dtype {came.dtype}")
+        raise Diagnosis(f"{start}It should be a boolean array, but yours has dtype {came.dtype}")
     if np.isnan(came.astype(complex)).any() and not np.isnan(expected.astype(complex)).any():
-        raise Diagnosis(f"{start}{np.isnan(came).sum()} of {came.size} numbers are nan", "with nan")
+        raise Diagnosis(f"{start}{np.isnan(came).sum()} of {came.size} numbers are NaN", "with NaN")
     if _same(came, expected, rtol, atol):
         return
     difference = np.abs(came.astype(complex) - expected.astype(complex))

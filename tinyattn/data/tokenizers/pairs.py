@@ -54,17 +54,24 @@ class BytePairs:
         Args:
             text         the text
             vocab_size   number of tokens
-            special      texts that each become one token
+            special      list of texts that each become one token
             split        function that cuts a text into words, within which pairs are merged
 
         Returns:
             a `BytePairs`
 
         Raises:
+            TypeError: text is not a string, vocab_size is not a whole number, or special is not a
+                list
             ValueError: vocab_size is too small for the bytes and the special tokens
         """
         check_text("BytePairs.train", text, advice='Join several texts with "".join(texts)')
         check_range("BytePairs.train", whole=True, vocab_size=vocab_size)
+        if not isinstance(special, list | tuple):
+            raise TypeError(
+                f"BytePairs.train: special must be a list of texts, got {special!r}. Write "
+                f"special=[{special!r}]"
+            )
         if vocab_size < 256 + len(special):
             raise ValueError(
                 f"BytePairs.train: expected vocab_size >= {256 + len(special)} (256 bytes and "

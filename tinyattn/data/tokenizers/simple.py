@@ -22,6 +22,9 @@ class Characters:
 
     Args:
         text   text that contains all characters that the tokenizer must know
+
+    Raises:
+        TypeError: `text` is not a string
     """
 
     def __init__(self, text):
@@ -47,7 +50,11 @@ class Characters:
         return np.array([self.ids[c] for c in text], np.int64)
 
     def decode(self, ids):
-        """Return the text of the token ids `ids` [T]."""
+        """Return the text of the token ids `ids` [T].
+
+        Raises:
+            ValueError: ids are not integers [T] from 0 to the number of tokens - 1
+        """
         return "".join(self.tokens[i] for i in checked(ids, len(self)))
 
     def __len__(self):
@@ -62,12 +69,20 @@ class Bytes:
     """
 
     def encode(self, text):
-        """Return the bytes of `text`, [T] integers from 0 to 255."""
+        """Return the bytes of `text`, [T] integers from 0 to 255.
+
+        Raises:
+            TypeError: `text` is not a string
+        """
         check_text("Bytes.encode", text)
         return np.frombuffer(text.encode("utf-8"), np.uint8).astype(np.int64)
 
     def decode(self, ids):
-        """Return the text of the bytes `ids` [T], with � for bytes that are not UTF-8."""
+        """Return the text of the bytes `ids` [T], with � for bytes that are not UTF-8.
+
+        Raises:
+            ValueError: ids are not integers [T] from 0 to 255
+        """
         return bytes(checked(ids, 256)).decode("utf-8", errors="replace")
 
     def __len__(self):
@@ -83,12 +98,22 @@ def padded(sequences, pad=0):
 
     Returns:
         (ids [B, T] int64, keep [B, T] bool), where keep is True for tokens and False for padding
+
+    Raises:
+        TypeError: a sequence does not consist of integers
     """
+    sequences = [np.asarray(to_array(s)) for s in sequences]
+    for i, s in enumerate(sequences):
+        if s.ndim != 1 or (s.size and s.dtype.kind not in "iu"):
+            raise TypeError(
+                f"padded: sequence {i} must be token ids, which are integers [T], got {s.dtype} of "
+                f"shape {s.shape}. Pass a list with one sequence for each text"
+            )
     lengths = np.array([len(s) for s in sequences], np.int64)
     keep = np.arange(lengths.max(initial=0)) < lengths[:, None]
     ids = np.full(keep.shape, pad, np.int64)
     if len(sequences):
-        ids[keep] = np.concatenate([np.asarray(s, np.int64) for s in sequences])
+        ids[keep] = np.concatenate([s.astype(np.int64) for s in sequences])
     return ids, keep
 
 
@@ -108,5 +133,6 @@ def checked(ids, n):
         )
     if ids.size and not 0 <= ids.min() <= ids.max() < n:
         expected = f"expected token ids from 0 to {n - 1}" if n else "there are no tokens"
-        raise ValueError(f"decode: {expected}, got {ids.min()} to {ids.max()}")
+        wrong = np.flatnonzero((ids < 0) | (ids >= n))[0]
+        raise ValueError(f"decode: {expected}, got {ids[wrong]} at index {wrong}")
     return [int(i) for i in ids]

@@ -24,6 +24,7 @@ CHINESE = [
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 ]
+ONCE = "Call it once for each text"
 LONGEST = 100  # characters; a longer word becomes [UNK]
 
 
@@ -34,8 +35,8 @@ class WordPiece:
         ids, keep = tokenizer.batch(["A cat.", "The dog chased it."])
 
     Args:
-        vocabulary   path of a file with one piece per line, or the list of its lines. Pieces that
-                     continue a word begin with "##"
+        vocabulary   path of a file with one piece per line, or the list of its lines, all of them
+                     different. Pieces that continue a word begin with "##"
         lower        True: the text is converted to lower case without accents (as in "uncased"
                      models)
 
@@ -67,9 +68,11 @@ class WordPiece:
             pair   a second text. If None, there is only one
 
         Raises:
-            TypeError: the text is not a string
+            TypeError: `text` or `pair` is not a string
         """
         check_text("WordPiece.encode", text)
+        if pair is not None:
+            check_text("WordPiece.encode, pair", pair)
         pieces = ["[CLS]", *self.pieces(text), "[SEP]"]
         pieces += [] if pair is None else [*self.pieces(pair), "[SEP]"]
         return np.array([self.ids[p] for p in pieces], np.int64)
@@ -77,20 +80,32 @@ class WordPiece:
     def batch(self, texts):
         """Return (ids [B, T], keep [B, T] bool) of a list of `texts`, padded with [PAD].
 
-        keep is True for tokens, and False for padding.
+        keep is True for tokens, and False for padding. Raises TypeError if `texts` is not a list of
+        strings.
         """
+        if isinstance(texts, str):
+            raise TypeError(
+                "WordPiece.batch: texts must be a list of texts, got a single text. Write [text]"
+            )
         return padded([self.encode(t) for t in texts], self.ids["[PAD]"])
 
     def decode(self, ids):
         """Return the text of the token ids `ids` [T], with one space between words.
 
         Special tokens such as [CLS] are included.
+
+        Raises:
+            ValueError: ids are not integers [T] from 0 to the number of tokens - 1
         """
         text = " ".join(self.tokens[i] for i in checked(ids, len(self)))
         return text.replace(" ##", "")
 
     def pieces(self, text):
-        """Return the list of the pieces of `text` as strings, without adding [CLS] and [SEP]."""
+        """Return the list of the pieces of `text` as strings, without adding [CLS] and [SEP].
+
+        Raises TypeError if `text` is not a string.
+        """
+        check_text("WordPiece.pieces", text, ONCE)
         found = []
         for part in self._special.split(text):
             if part in self.special:
@@ -101,13 +116,21 @@ class WordPiece:
         return found
 
     def unknown(self, text):
-        """Return the list of the words of `text` that have no pieces and thus become [UNK]."""
+        """Return the list of the words of `text` that have no pieces and thus become [UNK].
+
+        Raises TypeError if `text` is not a string.
+        """
+        check_text("WordPiece.unknown", text, ONCE)
         parts = [p for p in self._special.split(text) if p not in self.special]
         words = dict.fromkeys(word for part in parts for word in self.words(part))
         return [word for word in words if self._cut(word) == ["[UNK]"]]
 
     def words(self, text):
-        """Return the list of the cleaned words and punctuation marks of `text`, not yet cut."""
+        """Return the list of the cleaned words and punctuation marks of `text`, not yet cut.
+
+        Raises TypeError if `text` is not a string.
+        """
+        check_text("WordPiece.words", text, ONCE)
         text = "".join(map(_spaced, text))
         if self.lower:
             text = unicodedata.normalize("NFD", text)
