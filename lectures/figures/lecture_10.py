@@ -187,7 +187,8 @@ def particlenet():
     )
     d.arrow((84, y), blocks[0].w, thing="state", part="block 1")
     d.chain(blocks, "state", ["block 1", "block 2", "block 3"])
-    places = (r"nearest in $(\Delta\eta, \Delta\phi)$", "nearest in features", "nearest in features")
+    first, other = r"nearest in $(\Delta\eta, \Delta\phi)$", "nearest in features"
+    places = (first, other, other)
     for box, words in zip(blocks, places, strict=True):
         d.note(box.x, y - 66, words, part="neighbours")
     pool, mlp = d.row(

@@ -255,7 +255,7 @@ def test_what_was_never_filled_is_found():
         assert np.isnan(model(ids).data).all()
         with ta.no_grad():
             assert np.isnan(model(ids[:1, :3]).data).all()
-        with pytest.raises(ValueError, match="nan"):
+        with pytest.raises(ValueError, match="NaN"):
             model.generate([1, 2], 2)
 
 
