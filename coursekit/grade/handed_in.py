@@ -81,7 +81,10 @@ def submissions(place, number=None):
     found = _without_texts(found)
     _tell_apart(found)
     if not any(s.cells or not s.trouble for s in found):
-        raise CourseError(f"{place} has no notebooks, neither .ipynb files nor folders with one")
+        raise CourseError(
+            f"{place} has no notebook that can be read. Pass a folder or zip with .ipynb files, or "
+            "with folders that contain them"
+        )
     return found
 
 

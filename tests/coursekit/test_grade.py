@@ -148,7 +148,7 @@ def test_an_attack_inside_of_the_function(plan, each_sandbox):
     cells = Class(plan).cells(lambda c: code if c.task == 1 else solved(c))
     result = mark(submission(cells), plan, each_sandbox)
     assert points(result) == [0, 3, 1]
-    assert "the name f_back, which grading does not run" in result.outcomes[0].text
+    assert "the name f_back, which is not allowed in graded code" in result.outcomes[0].text
 
 
 HONEST = "def honest():\n    return 3"

@@ -30,7 +30,7 @@ from tinyattn.data.translation import from_pairs, phrases, software
         (lambda: data.split(np.zeros(3), held_out=3), "fraction 0 < held_out < 1"),
         (
             lambda: data.split(np.zeros(3), held_out=0.01),
-            "0 < held_out < 3 that leaves examples on both sides",
+            "0 < held_out < 3, with one or more of the 3 examples in each part",
         ),
         (lambda: data.split(np.zeros(3), held_out=True), "got held_out=True"),
         (lambda: data.split(np.zeros((1, 3))), "only 1 example .* so it cannot be split"),

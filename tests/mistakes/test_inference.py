@@ -16,7 +16,7 @@ def test_a_quantized_layer_is_made_of_a_quantized_matrix(cls):
 def test_only_a_module_is_compiled():
     with pytest.raises(TypeError, match=r"model must be an nn.Module, got builtin"):
         inference.compile(print)
-    with pytest.raises(TypeError, match=r"got the class Linear. Make the module first and compile"):
+    with pytest.raises(TypeError, match=r"got the class Linear. Make the module first, and then"):
         inference.compile(nn.Linear)
 
 

@@ -45,7 +45,7 @@ def no_window():
         (lambda: plot.curves(["a"], [1]), "expected real numbers, got <U1"),
         (lambda: plot.bars({}), "at least one entry"),
         (lambda: plot.bars({"a": []}), "repeats for 'a' is empty"),
-        (lambda: plot.bars({"a": 1}, {"b": 1}), "errors must have the names"),
+        (lambda: plot.bars({"a": 1}, {"b": 1}), "errors must have the same names"),
         (lambda: plot.bars({"a": 1}, highlight="b"), "one of the names .* got 'b'"),
         (lambda: plot.heatmap([1, 2]), r"expected an array with 2 or 3 axes, got shape \(2,\)"),
         (lambda: plot.heatmap(np.zeros((0, 2))), "there is nothing to draw"),

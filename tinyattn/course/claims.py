@@ -59,7 +59,10 @@ AGREES = "The code agrees: "  # the beginning of the evidence for a proof
 
 
 class ClaimError(CourseError):
-    """The error for a claim that is not in the ledger, or whose result disagrees with it."""
+    """The error for a claim that the ledger lacks or contradicts, or for an invalid ledger.
+
+    In a full run, it is also raised for a claim without a control.
+    """
 
 
 def full():
@@ -203,7 +206,7 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
     if number not in ledger:
         raise ClaimError(
             f"claim {number} is not in {LEDGER.as_posix()}. Add a table [{number}] there with "
-            f'{", ".join(FIELDS[:4])} and verdict = "{NOT_RUN}"'
+            f'{", ".join(FIELDS[:4])}, verdict = "{NOT_RUN}", and "" for {", ".join(FIELDS[5:])}'
         )
     entry = ledger[number]
     if full():

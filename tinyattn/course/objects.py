@@ -218,7 +218,10 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
 
 
 def times_drawn(E, draws=1000, rng=0):
-    """Return how often each event occurs in random draws. In row 0, every event occurs once.
+    """Return how often each event occurs in each of several random draws (the bootstrap).
+
+    Each draw takes E of the E events at random, with replacement. Row 0 belongs to the given
+    events, so every event occurs once.
 
     Args:
         E       number of events

@@ -63,9 +63,9 @@ def trained(name, module, train, *, root=None):
     except (KeyError, ValueError) as error:
         raise CourseError(
             f"the trained weights {WEIGHTS.as_posix()}/{path.name} belong to a different network "
-            f"({error}). If you changed the network, train it here: instead of "
-            "course.trained(name, module, train), call train(). The weights of the original "
-            f"lecture are created by: tinyattn full --again {lecture}"
+            f"({error}). If you changed the network, call train() instead of "
+            "course.trained(name, module, train), or replace the weights of the lecture: "
+            f"tinyattn full --again {lecture}"
         ) from None
     changed = changes_of(root, lecture, train)
     if changed:

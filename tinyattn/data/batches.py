@@ -27,8 +27,8 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
         a `Batches`. Iterate over it once in each epoch
 
     Raises:
-        TypeError: there are no arrays, or a tuple of arrays, or a list of arrays of different
-            shapes, is given instead of arrays
+        TypeError: no array is given, or the arrays are given in one tuple, or in one list although
+            their shapes differ
         ValueError: an array has no axis, the arrays differ in length or are empty, batch_size is
             not a whole number >= 1, or drop_last leaves no batch
     """
@@ -90,8 +90,8 @@ def split(*arrays, held_out=0.2, rng=None):
         together
 
     Raises:
-        TypeError: there are no arrays, or a tuple of arrays, or a list of arrays of different
-            shapes, is given instead of arrays
+        TypeError: no array is given, or the arrays are given in one tuple, or in one list although
+            their shapes differ
         ValueError: an array has no axis, the arrays differ in length or are empty, or held_out
             does not leave examples on both sides
     """
@@ -109,8 +109,8 @@ def split(*arrays, held_out=0.2, rng=None):
         )
     if not 0 < k < n:
         raise ValueError(
-            f"split: expected a fraction 0 < held_out < 1 or a whole number 0 < held_out < {n} "
-            f"that leaves examples on both sides, got held_out={held_out!r}"
+            f"split: expected a fraction 0 < held_out < 1 or a whole number 0 < held_out < {n}, "
+            f"with one or more of the {n} examples in each part, got held_out={held_out!r}"
         )
     order = generator(rng).permutation(n)
     return tuple([a[order[k:]] for a in arrays]), tuple([a[order[:k]] for a in arrays])

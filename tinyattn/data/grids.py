@@ -101,7 +101,7 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
 
     Args:
         n          number of images
-        objects    list of the numbers of objects to choose from, each 1 to 9
+        objects    possible numbers of objects in an image, a list of whole numbers from 1 to 9
         repeated   True: all objects of an image have the same shape
         rng        seed or numpy.random.Generator, or None for the default generator. The same seed
                    gives the same images

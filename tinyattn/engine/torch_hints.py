@@ -634,7 +634,7 @@ def called_too_early(name, error):
 
     `name` is the class, and `error` is the beginning of the message.
     """
-    return f"{error}. Make the layer first and call it then, as in layer = {name}(...); layer(x)"
+    return f"{error}. Make the layer first, and then call it, as in layer = {name}(...); layer(x)"
 
 
 def _is_data(x):

@@ -63,7 +63,7 @@ class Compiled:
         if not isinstance(model, Module):
             got = type(model).__name__
             if isinstance(model, type):
-                got = f"the class {model.__name__}. Make the module first and compile it then"
+                got = f"the class {model.__name__}. Make the module first, and then compile it"
             raise TypeError(f"inference.compile: model must be an nn.Module, got {got}")
         self.model = model
         self._compile()
@@ -138,7 +138,7 @@ class Compiled:
         return self.module().generate(*inputs, **{**options, "compiled": False})
 
     def sentence_vectors(self, *inputs, **options):
-        """Return the result of `model.sentence_vectors(*inputs, **options)`, from the copy."""
+        """Return `model.sentence_vectors(*inputs, **options)`, computed by the compiled copy."""
         return self.module().sentence_vectors(*inputs, **{**options, "compiled": False})
 
     @property

@@ -100,8 +100,8 @@ class Astromer(nn.Module):
         numbers = pair.shape == (2,) and pair.dtype.kind in "iuf"
         if not numbers or not 0 < pair[0] <= pair[1] < math.inf:
             raise ValueError(
-                "Astromer: periods must be (shortest, longest), two positive numbers in the unit "
-                f"of the times with shortest <= longest, got {periods!r}"
+                "Astromer: periods must be (shortest, longest) in the unit of the times, with "
+                f"0 < shortest <= longest < inf, got {periods!r}"
             )
         rng = None if rng is None else generator(rng)
         self.d_model, self.periods = d_model, periods

@@ -176,6 +176,7 @@ def _check_jets(points, features, mask, C):
         if len(bad):
             raise ValueError(
                 f"ParticleNet: {name} are NaN or infinite in {len(bad)} of {mask.sum()} particles, "
-                f"first in particle {bad[0][1]} of jet {bad[0][0]}. Set its mask to False"
+                f"first in particle {bad[0][1]} of jet {bad[0][0]}. Set the "
+                "mask of all of them to False"
             )
     return mask

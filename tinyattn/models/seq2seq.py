@@ -202,7 +202,9 @@ class Seq2Seq(nn.Module):
         return found[0] if is_one else found
 
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
-        """Return a list of `Hypothesis` for each row of src, the answers of a beam search.
+        """Return the answers of a beam search, up to `beams` `Hypothesis` for each row of src.
+
+        The best answer comes first. Call eval() before, because dropout acts in training mode.
 
         Args:
             src              token ids of the source [B, S]

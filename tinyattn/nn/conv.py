@@ -196,8 +196,10 @@ class MaxPool2d(_Pool):
 
     Args:
         kernel_size   size of the window, one number or a pair
-        stride        distance between neighbouring windows, or None for kernel_size
-        padding       number of pixels with -inf on each side, at most kernel_size / 2
+        stride        distance between neighbouring windows, one number or a pair, or None for
+                      kernel_size
+        padding       number of pixels with -inf on each side, one number or a pair, at most
+                      kernel_size / 2
         impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
                       faster of "numpy" and "kernel")
     """
@@ -213,8 +215,10 @@ class AvgPool2d(_Pool):
 
     Args:
         kernel_size   size of the window, one number or a pair
-        stride        distance between neighbouring windows, or None for kernel_size
-        padding       number of zeros on each side, at most kernel_size / 2, which count in the mean
+        stride        distance between neighbouring windows, one number or a pair, or None for
+                      kernel_size
+        padding       number of zeros on each side, one number or a pair, at most kernel_size / 2,
+                      which count in the mean
         impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
                       faster of "numpy" and "kernel")
     """

@@ -176,8 +176,9 @@ class TransformerDecoderLayer(_Layer):
         Args:
             x             the tokens
             memory        output of the encoder
-            mask          bool [T, T], [B, T, T] or [B, H, T, T], True where token t may attend to
-                          token s. None: all may attend to all
+            mask          bool [T, T'], [B, T, T'] or [B, H, T, T'], True where token t may attend
+                          to token s. T' counts all tokens, including those in the cache, and is T
+                          without a cache. None: all may attend to all
             memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to
                           token s of the memory. None: all may attend to all
             causal        True: token t attends only to the tokens ≤ t
@@ -352,8 +353,9 @@ class TransformerDecoder(Module):
         Args:
             x             the tokens
             memory        output of the encoder
-            mask          bool [T, T], [B, T, T] or [B, H, T, T], True where token t may attend to
-                          token s. None: all may attend to all
+            mask          bool [T, T'], [B, T, T'] or [B, H, T, T'], True where token t may attend
+                          to token s. T' counts all tokens, including those in the cache, and is T
+                          without a cache. None: all may attend to all
             memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to
                           token s of the memory. None: all may attend to all
             causal        True: token t attends only to the tokens ≤ t

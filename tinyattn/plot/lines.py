@@ -243,7 +243,8 @@ def _means(values, errors):
             )
         if set(errors) != set(values):
             raise ValueError(
-                f"bars: errors must have the names of values, {list(values)}, got {list(errors)}"
+                f"bars: errors must have the same names as values, {list(values)}, got "
+                f"{list(errors)}"
             )
         return mean, np.array([float(errors[name]) for name in values])
     if all([a.size == 1 for a in arrays]):

@@ -108,7 +108,7 @@ def style():
 
 
 def use_style():
-    """Use this style from now on, for a whole notebook or program."""
+    """Use the style of `plot` for all matplotlib figures of a program from now on."""
     pyplot().rcParams.update(_wanted())
 
 

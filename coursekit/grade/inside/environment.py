@@ -286,6 +286,8 @@ class Environment:
             if attribute.startswith("__"):
                 raise AttributeError(attribute) from None
             full = shown(f"{name}.{attribute}")
+            if attribute not in real:
+                raise Forbidden(f"you use {full}, which does not exist. Check its spelling")
             raise Forbidden(f"you use {full}, which this task asks you to write yourself")
 
         return stand_in(name, look)
@@ -353,7 +355,7 @@ class Environment:
     def run(self, tree, where, names):
         """Run statements of a student (an ast.Module) with these builtins."""
         if found := refused(tree):
-            raise Forbidden(f"you use {found}, which grading does not run")
+            raise Forbidden(f"you use {found}, which is not allowed in graded code")
         for node in ast.walk(tree) if self.by_hand else ():
             if _complex_literal(node):
                 raise Forbidden(
@@ -490,7 +492,7 @@ def safe(function, refuses):
         if type(name) is not str:
             raise TypeError("attribute name must be string")
         if refuses(name):
-            raise Forbidden(f"you use the name {name}, which grading does not run")
+            raise Forbidden(f"you use the name {name}, which is not allowed in graded code")
         if name in ("format", "format_map") and function is getattr:
             return formatter(value, name)
         return function(value, name, *rest)
@@ -521,7 +523,7 @@ def formatter(value, name):
             if any("." in field or "[" in field for field in _fields(str(text))):
                 raise Forbidden(
                     "you use a field with an attribute or an index in a text, such as {x.shape}, "
-                    'which grading does not run. Write f"{x.shape}" instead'
+                    'which is not allowed in graded code. Write f"{x.shape}" instead'
                 )
             return str.format(str(text), *given, **dict(named))
 

@@ -34,7 +34,7 @@ def why_not(trees, homework, task, aliases):
     for tree in trees:
         construct = refused(tree)
         if construct:
-            return f"you use {construct}, which grading does not run"
+            return f"you use {construct}, which is not allowed in graded code"
         found += unlisted(tree, aliases, objects, by_hand)
     if not found:
         return None

@@ -105,9 +105,14 @@ def padded(sequences, pad=0):
     sequences = [np.asarray(to_array(s)) for s in sequences]
     for i, s in enumerate(sequences):
         if s.ndim != 1 or (s.size and s.dtype.kind not in "iu"):
+            advice = "Pass a list with one sequence for each text"
+            if s.dtype.kind in "US":
+                advice = "Encode texts with a tokenizer first"
+            elif s.ndim == 1 and s.dtype.kind == "f":
+                advice = "Convert it with .astype(int)"
             raise TypeError(
                 f"padded: sequence {i} must be token ids, which are integers [T], got {s.dtype} of "
-                f"shape {s.shape}. Pass a list with one sequence for each text"
+                f"shape {s.shape}. {advice}"
             )
     lengths = np.array([len(s) for s in sequences], np.int64)
     keep = np.arange(lengths.max(initial=0)) < lengths[:, None]

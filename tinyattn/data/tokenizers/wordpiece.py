@@ -118,7 +118,8 @@ class WordPiece:
     def unknown(self, text):
         """Return the list of the words of `text` that have no pieces and thus become [UNK].
 
-        Raises TypeError if `text` is not a string.
+        Each word is listed once, in the order of the first occurrences. Raises TypeError if `text`
+        is not a string.
         """
         check_text("WordPiece.unknown", text, ONCE)
         parts = [p for p in self._special.split(text) if p not in self.special]
