@@ -37,7 +37,7 @@ def test_submissions_are_files_or_folders(tmp_path):
     with pytest.raises(CourseError, match="no folder"):
         handed_in.submissions(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(CourseError, match="no notebooks"):
+    with pytest.raises(CourseError, match="no notebook that"):
         handed_in.submissions(tmp_path / "empty")
 
 
