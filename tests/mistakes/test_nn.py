@@ -455,3 +455,23 @@ def test_a_class_in_place_of_an_activation_is_explained():
 
 def test_a_summary_with_keyword_arguments_has_shapes():
     assert "(3, 2)" in repr(nn.Linear(4, 2).summary(x=x(3, 4)))
+
+
+@pytest.mark.parametrize("kind", ["multihead", "grouped"])
+def test_a_call_that_is_refused_leaves_the_cache_as_it_was(kind):
+    if kind == "multihead":
+        layer = nn.SelfAttention(8, 2, rng=0).eval()
+        call = lambda x, mask: nn.MultiheadAttention.forward(
+            layer, x, x, x, mask=mask, need_weights=False, cache=cache
+        )
+    else:
+        layer = nn.GroupedQueryAttention(8, 2, 1, rng=0)
+        call = lambda x, mask: layer(x, mask=mask, cache=cache)
+    cache, x = nn.KeyValueCache(), np.ones((1, 2, 8), np.float32)
+    with ta.no_grad():
+        call(x, None)
+        with pytest.raises(ValueError, match="mask"):
+            call(x, np.ones((2, 3), bool))
+        assert list(cache.lengths) == [2]
+        call(x, np.ones((2, 4), bool))
+    assert list(cache.lengths) == [4]

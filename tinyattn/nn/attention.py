@@ -134,7 +134,8 @@ class MultiheadAttention(Module):
                 "this layer alone, not those of all layers"
             )
         q, k, v, past, causal = self._heads(q, k, v, cache, causal)  # [B, H, T or S, d]
-        scores = (*q.shape[:-1], k.shape[-2])
+        grows = isinstance(cache, KeyValueCache)
+        scores = (*q.shape[:-1], k.shape[-2] + (cache.longest if grows else 0))
         mask, bias = self.with_heads(mask, scores, "mask"), self.with_heads(bias, scores, "bias")
         if past is not None:
             mask = past if mask is None else mask & past
@@ -144,6 +145,8 @@ class MultiheadAttention(Module):
                 f'{type(self).__name__}: impl="{impl}" does not store the weights that dropout '
                 'acts on. Use impl="numpy", dropout=0, or .eval()'
             )
+        if grows:  # after the checks, so that a refused call leaves the cache as it was
+            k, v = cache.append(k, v)
         a = None
         if need_weights or drop:
             a = F.attention_weights(q, k, mask=mask, bias=bias, causal=causal)  # [B, H, T, S]
@@ -175,7 +178,8 @@ class MultiheadAttention(Module):
     def _heads(self, q, k, v, cache, causal):
         """Return (q, k, v, past, causal) with q, k, v of each head [B, H, T or S, d].
 
-        `past` is the mask with which new tokens attend to the tokens in the cache, or None.
+        k and v do not contain the tokens in a KeyValueCache. `past` is the mask with which new
+        tokens attend to these tokens, or None.
         """
         if cache is None:
             return *(self._split(x) for x in self._project(q, k, v)), None, causal
@@ -190,8 +194,7 @@ class MultiheadAttention(Module):
             ]
             return self._split(F.linear(q, *of_q)), *cache.get_or_compute(make), None, causal
         q, k, v = (self._split(x) for x in self._project(q, k, v))
-        past, causal = cache.past(q.shape[-2])
-        return q, *cache.append(k, v), past, causal
+        return q, k, v, *cache.past(q.shape[-2])
 
     def _project(self, q, k, v):
         """Return queries, keys and values with concatenated heads, [B, T or S, embed_dim] each."""

@@ -95,11 +95,11 @@ class GroupedQueryAttention(Module):
         k = self.rotary(self._split(self.k_proj(x)), positions)  # [B, G, T, d]
         v = self._split(self.v_proj(x))
         past, causal = (None, True) if cache is None else cache.past(T)
-        if cache is not None:
-            k, v = cache.append(k, v)  # [B, G, S, d]
         if mask is not None:
-            mask = self._with_heads(mask, B, T, k.shape[-2])
+            mask = self._with_heads(mask, B, T, T if cache is None else cache.longest + T)
             past = mask if past is None else mask & past
+        if cache is not None:  # after the checks, so that a refused call leaves the cache as it was
+            k, v = cache.append(k, v)  # [B, G, S, d]
         # the queries that share keys get their own axis: [B, G, share, T, d]
         q, k, v = np.reshape(q, (B, G, share, T, self.d)), k[:, :, None], v[:, :, None]
         if past is not None and past.ndim == 4:
