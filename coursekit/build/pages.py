@@ -85,8 +85,11 @@ def glossary(cells):
         if first != letter:
             lines += ["", f"## {first}", ""]
         letter = first
-        explained = [f"{words} ({', '.join(links)})" for words, links in meanings.items()]
-        lines.append(f"- {name}: {'; '.join(explained)}.")
+        explained = [f"{words} ({', '.join(links)})." for words, links in meanings.items()]
+        if len(explained) == 1:
+            lines.append(f"- {name}: {explained[0]}")
+        else:
+            lines += [f"- {name}:", *(f"  - {meaning}" for meaning in explained)]
     return "\n".join(lines) + "\n"
 
 
@@ -115,7 +118,7 @@ def references(cells):
         "",
     ]
     for link, (head, label, *uses) in sorted(papers.items(), key=lambda p: _sorted_as(p[1][0])):
-        lines.append(f"- {head}, [{label}]({link}). {'; '.join(uses)}.")
+        lines.append(f"- {head}, [{label}]({link}). {'. '.join(uses)}.")
     return "\n".join(lines) + "\n"
 
 

@@ -43,7 +43,7 @@ def small(tmp_path):
 def test_glossary_names_each_word_once_with_its_lectures(small):
     page = pages.glossary(small(ENDING, ENDING.replace("addition gives", "a sum is")))
     link = "[04](../notebooks/04_counting.ipynb)"
-    assert f"- **sum**: what addition gives ({link}); what a sum is ({link}).\n" in page
+    assert f"- **sum**:\n  - what addition gives ({link}).\n  - what a sum is ({link}).\n" in page
     assert f"- **Addend** $a_i$: what is added ({link}, {link}).\n" in page
     assert page.index("## A\n") < page.index("**Addend**") < page.index("## S\n")
 
@@ -51,7 +51,7 @@ def test_glossary_names_each_word_once_with_its_lectures(small):
 def test_references_gather_what_lectures_say_of_a_paper(small):
     page = pages.references(small(ENDING, ENDING.replace("what numbers", "what one")))
     assert page.count("Peano 1889") == 1
-    assert "what numbers are; [04]" in page and "what one are.\n" in page
+    assert "what numbers are. [04]" in page and "what one are.\n" in page
 
 
 def test_one_paper_written_in_two_ways_is_an_error(small):
