@@ -6,7 +6,7 @@ import pytest
 from tests import ROOT
 from tests.coursekit import small_project as course_project
 from tinyattn import course, nn
-from tinyattn.course import checks, claims, measure, predictions, two_processes
+from tinyattn.course import checks, claims, measure, objects, predictions, two_processes
 from tinyattn.course.project import LEDGER, CourseError
 
 
@@ -114,8 +114,32 @@ def test_homework_tasks_and_parts_that_do_not_exist():
 
 def test_the_slope_of_numbers_that_are_not_positive():
     for x, y in (([1, 2], [1, 0]), ([1, -2], [1, 4]), ([1], [1]), ([1, 2], [1])):
-        with pytest.raises(ValueError, match="slope: x and y must be positive numbers"):
+        with pytest.raises(ValueError, match="slope: x and y must be positive finite numbers"):
             measure.slope(x, y)
+
+
+def test_a_slope_needs_different_numbers():
+    with pytest.raises(ValueError, match="slope: x must contain different numbers, got"):
+        measure.slope([2, 2], [1, 3])
+
+
+def test_steps_seeds_and_lists_that_are_none():
+    with pytest.raises(TypeError, match="drawing: until must be a whole number, got 'a'"):
+        course.drawing("transformer", until="a", root=ROOT)
+    with pytest.raises(ValueError, match="seeds: expected 1 <= quick, got quick=0"):
+        course.seeds(0)
+    with pytest.raises(ValueError, match="listed: items is empty"):
+        course.listed([])
+
+
+def test_objects_of_other_shapes_and_numbers():
+    truth = np.array([0, 1, 1])
+    with pytest.raises(ValueError, match=r"both be \[N\], .* got shapes \(2,\) and \(3,\)"):
+        objects.condensation_points(np.ones(2), truth)
+    with pytest.raises(ValueError, match="outcome: M must be above .* largest is 1, got M=1"):
+        objects.outcome(truth, truth, truth * 0, 1)
+    with pytest.raises(ValueError, match="times_drawn: expected 1 <= E, got E=0"):
+        objects.times_drawn(0)
 
 
 def test_a_loop_over_a_number():

@@ -35,6 +35,9 @@ from tinyattn.data.translation import from_pairs, phrases, software
         (lambda: data.split(np.zeros(3), held_out=True), "got held_out=True"),
         (lambda: data.split(np.zeros((1, 3))), "only 1 example .* so it cannot be split"),
         (lambda: data.batches(np.zeros(3), None), "array 1 is a NoneType"),
+        (lambda: data.batches(np.zeros(3), 2), "array 1 is .* by name, such as batch_size=32"),
+        (lambda: data.split(np.zeros(3), 0.2), "array 1 is .* by name, such as held_out=0.2"),
+        (lambda: data.split([[1], [2, 3]]), "got a list with entries of different shapes"),
     ],
 )
 def test_errors_of_batches_say_what_came(call, message):
@@ -63,7 +66,9 @@ def test_wrong_input_of_overlaps_and_tracks():
         data.overlaps(-1)
     with pytest.raises(ValueError, match=r"tracks: expected 0 <= objects\[0\] <= objects"):
         data.tracks(2, objects=(3, 1))
-    with pytest.raises(ValueError, match="5 particles with angles at least 1.5 rad apart"):
+    with pytest.raises(
+        ValueError, match=r"fit on a circle, got apart=1.5 rad and objects=\(2, 5\)"
+    ):
         data.tracks(2, apart=1.5)
 
 
@@ -76,7 +81,7 @@ def test_bad_input_of_sentences_is_explained(call):
 
 
 def test_distances_for_another_number_of_sentences_are_explained():
-    with pytest.raises(ValueError, match=r"one for each of the 4 sentences, got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"one for each sentence \(n=4\), got shape \(2,\)"):
         agreement(4, [1, 2])
 
 
@@ -112,7 +117,10 @@ def test_showers_that_cannot_be():
     ("ids", "options", "says"),
     [
         (np.arange(8), {"batch_size": 2, "length": 4}, "at least 9 ids, got 8"),
-        (np.arange(8.0), {"batch_size": 2, "length": 2}, "A tokenizer turns text into ids"),
+        (np.arange(8.0), {"batch_size": 2, "length": 2}, r"Convert them with np.asarray\(ids, int"),
+        ("a text", {"batch_size": 2, "length": 2}, "A tokenizer turns text into ids"),
+        ([[1], [2, 3]], {"batch_size": 1, "length": 2}, r"Join .* np.concatenate\(ids\)"),
+        ([], {"batch_size": 1, "length": 1}, "need at least 2 ids, got 0. Pass more ids"),
         (np.zeros((3, 3), int), {"batch_size": 1, "length": 2}, r"shape \(3, 3\)"),
         (np.arange(8), {"batch_size": 0, "length": 2}, "batch_size must be a whole number"),
         (np.arange(8), {"batch_size": 1, "length": 2.5}, "length must be a whole number"),
@@ -172,7 +180,7 @@ MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 
 def test_wrong_requests_of_phrases_are_explained():
-    with pytest.raises(ValueError, match="language must be de or fr, got 'es'"):
+    with pytest.raises(ValueError, match='language must be "de" .* or "fr" .*, got .es'):
         phrases(3, "es")
     with pytest.raises(ValueError, match="language must be"):
         software("en")
@@ -185,7 +193,7 @@ def test_wrong_requests_of_phrases_are_explained():
 def test_pairs_that_are_none_are_explained():
     for wrong in (["a cat"], [("a", "b", "c")], [("a", "")], [("a", 3)], ["ab"]):
         with pytest.raises(
-            ValueError, match=r"pair 0 must be \(text, translation\), two texts with words"
+            ValueError, match=r"pairs\[0\] must be \(text, translation\), two strings that"
         ):
             from_pairs(wrong)
     with pytest.raises(ValueError, match="at least one pair"):
@@ -203,9 +211,15 @@ def test_a_part_that_a_data_set_does_not_have(make):
         make("valid")
 
 
-@pytest.mark.parametrize("wrong", [{"length": 10_000}, {"length": 20, "out_of": 10}])
-def test_lengths_that_light_curves_do_not_have(wrong):
-    with pytest.raises(ValueError, match="1 <= length <= out_of <="):
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"length": 10_000}, "1 <= length <= 690, .* got length=10000$"),
+        ({"length": 20, "out_of": 10}, "1 <= length <= out_of <= 690, .* length=20, out_of=10"),
+    ],
+)
+def test_lengths_that_light_curves_do_not_have(wrong, says):
+    with pytest.raises(ValueError, match=says):
         data.light_curves(**wrong)
 
 
@@ -222,7 +236,7 @@ def test_a_table_of_cells_has_six_columns():
 
 @pytest.mark.parametrize("density", [0, -1, 0.05, np.nan, np.inf])
 def test_a_density_without_cells(density):
-    with pytest.raises(ValueError, match=r"density >= 0\.06"):
+    with pytest.raises(ValueError, match=r"0\.06 <= density < inf"):
         irregular_cells(rng=0, density=density)
 
 
@@ -247,6 +261,30 @@ def test_a_tokenizer_of_another_model_and_a_byte_without_token_are_named():
 def test_a_vocabulary_without_marks_names_them():
     with pytest.raises(ValueError, match=r"has no \[UNK\], \[SEP\]"):
         WordPiece(["[PAD]", "[CLS]"])
+    with pytest.raises(ValueError, match=r'has no \[PAD\]. Remove the "\\n" at the end'):
+        WordPiece(["[PAD]\n", *MARKS[1:]])
+    with pytest.raises(ValueError, match="contains 'a' twice, at index 4 and 6"):
+        WordPiece([*MARKS, "a", "b", "a"])
+
+
+def test_special_tokens_are_different_and_not_empty():
+    for special in ([""], ["<s>", "<s>"]):
+        with pytest.raises(ValueError, match="special must contain different texts, none of them"):
+            BytePairs.train("a", 300, special)
+
+
+def test_jets_and_positions_of_a_wrong_kind():
+    for call in (data.jet_features, data.four_momenta):
+        with pytest.raises(TypeError, match=f"{call.__name__}: jets must be a Jets, .* ndarray"):
+            call(np.zeros((2, 40, 3)))
+    for positions in ([1, 2, 3], [["a", "b", "c"]]):
+        with pytest.raises(ValueError, match=r"distances: positions must be numbers \[..., N, D\]"):
+            data.distances(positions)
+
+
+def test_cells_that_are_not_finite():
+    with pytest.raises(ValueError, match="cells must be finite, but row 1 has NaN"):
+        data.showers(1, cells=[[0.0] * 6, [np.nan] * 6])
 
 
 @pytest.mark.parametrize("make", [data.moons, data.spirals, data.sine])
@@ -262,7 +300,7 @@ def test_networks_that_cannot_be():
         data.stochastic_block_model(between=2)
     with pytest.raises(ValueError, match=r"got told=5, neighbours=\(4, 12\)"):
         data.distractors(told=5)
-    with pytest.raises(ValueError, match="num_nodes >= 36 for .* told=2 of 12 neighbours"):
+    with pytest.raises(ValueError, match=r"num_nodes >= 36 for .* told=2 and neighbours=\(4, 12\)"):
         data.distractors(35)
 
 
@@ -293,6 +331,18 @@ def test_texts_and_sequences_of_a_wrong_kind():
         (lambda: padded([1, 2]), r"sequence 0 .* got int64 of shape \(\)"),
         (lambda: padded([[1], [1.5]]), r"sequence 1 .* got float64 of shape \(1,\)"),
         (lambda: padded("abc"), "padded: sequence 0 must be token ids"),
+        (lambda: padded([[[1], [2, 3]]]), r"sequence 0 .* got object of shape \(2,\)"),
+        (lambda: padded(3), "padded: sequences must be a list, got 3"),
+        (lambda: padded([[1], [2, 3]], pad=0.5), "pad must be a whole number, got 0.5"),
+        (lambda: wordpiece.encode(["a"]), r"got list. .* write tokenizer.batch\(texts\)"),
+        (lambda: wordpiece.batch(["a", 3]), r"batch, texts\[1\]: expected one text, got int"),
+        (lambda: wordpiece.batch(3), "texts must be a list of texts, got 3"),
+        (lambda: Bytes().encode(b"a"), 'got bytes. Convert it with .decode."utf-8"'),
+        (lambda: WordPiece(3), "path of a file or a list of strings, got 3"),
+        (lambda: WordPiece([*MARKS, 3]), r"a list of strings, got \['\[PAD\]'"),
+        (lambda: BytePairs([b"a"], [], special=["<s>"]), r"a dictionary .* got \['<s>'\]"),
+        (lambda: BytePairs.train("a", 300, [1]), r"special must be a list of texts, got \[1\]$"),
+        (lambda: BytePairs.from_gguf("file.gguf"), "the field metadata of a GGUF, got .* str"),
         (
             lambda: BytePairs.train("abab", 300, special="<s>"),
             r"special must be a list of texts, got '<s>'. Write special=\['<s>'\]",

@@ -18,6 +18,7 @@ import numpy as np
 
 from tinyattn.course.changes import changes
 from tinyattn.course.project import LEDGER, CourseError, find_root, write_text
+from tinyattn.engine.ranges import check_range
 
 PROVED = "proved"  # an identity: its proof is on the slide, and the run tests the code against it
 HOLDS, PARTLY, REFUTED = "holds", "holds partly", "refuted as worded"
@@ -66,15 +67,18 @@ class ClaimError(CourseError):
 
 
 def full():
-    """Return whether this is a full run (TINYATTN_FULL=1), which tests claims at full size."""
+    """Return True in a full run, which tests the claims at full size.
+
+    The command `tinyattn full` sets the environment variable TINYATTN_FULL=1 for it.
+    """
     return os.environ.get("TINYATTN_FULL", "") not in ("", "0")
 
 
 def small():
-    """Return whether lectures use their smallest size.
+    """Return True if the experiments of the lectures use their smallest size.
 
-    They do so without Numba, as in a browser, and if TINYATTN_SMALL=1 is set. A full run is never
-    small.
+    They do so without Numba, as in a browser, and if the environment variable TINYATTN_SMALL=1 is
+    set. A full run is never small.
     """
     asked = os.environ.get("TINYATTN_SMALL", "") not in ("", "0")
     return not full() and (asked or find_spec("numba") is None)
@@ -90,14 +94,20 @@ class Seeds(tuple):
 def seeds(quick=1):
     """Return the seeds 0, 1, 2, ... of an experiment.
 
-    A full run has five seeds, a run with `small()` has one, and every other run has `quick`.
+    A full run has five seeds, a run in which `small()` is True has one, and every other run has
+    `quick` seeds.
 
     Args:
-        quick   number of seeds in a quick run
+        quick   number of seeds in a run that is neither full nor small, at least 1
 
     Returns:
-        a tuple of integers, which is written in an f-string as, for example, "5 seeds"
+        a tuple of integers, which appears in an f-string as, for example, "5 seeds"
+
+    Raises:
+        TypeError: quick is not a whole number
+        ValueError: quick is below 1
     """
+    check_range("seeds", 1, whole=True, quick=quick)
     return Seeds(range(5 if full() else 1 if small() else quick))
 
 
@@ -108,9 +118,9 @@ class Claim:
     Attributes:
         number     number of the claim, "C027"
         verdict    "proved", "holds", "holds partly", "refuted as worded", "undecided" or "not run"
-        evidence   figures that decided the verdict
+        evidence   figures that decided the verdict, in the ledger if this is not a full run
         control    result of the control experiment, which tests the reason that the claim gives
-        text       wording of the claim
+        text       wording of the claim in the ledger, or "" if there is no ledger
         note       text added by this run: its own figures, or a remark on the ledger
     """
 
@@ -192,9 +202,10 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
         a `Claim`
 
     Raises:
-        ClaimError: the claim is not in the ledger, or its verdict there is different or "not run",
-            or a full run has no control
-        TypeError: `holds` is none of these values, or not True or False for a proof
+        ClaimError: the folder `root` has no valid ledger, or the claim is not in it. In a full run,
+            also if `control` is empty. In any other run, also if the ledger's verdict is "not run",
+            or if it differs from this run's although quick_decides is True and no cell was changed
+        TypeError: `holds` is none of the values above, or proved=True and it is not True or False
     """
     verdict = _verdict(number, holds, proved)
     try:
@@ -205,8 +216,9 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
     ledger = read_ledger(path)
     if number not in ledger:
         raise ClaimError(
-            f"claim {number} is not in {LEDGER.as_posix()}. Add a table [{number}] there with "
-            f'{", ".join(FIELDS[:4])}, verdict = "{NOT_RUN}", and "" for {", ".join(FIELDS[5:])}'
+            f"claim {number} is not in {LEDGER.as_posix()}. Check the number, or add a table "
+            f"[{number}] there with {', '.join(FIELDS[:4])}, "
+            f'verdict = "{NOT_RUN}", and "" for {", ".join(FIELDS[5:])}'
         )
     entry = ledger[number]
     if full():
@@ -285,11 +297,11 @@ def read_ledger(path):
             missing, unknown = sorted(set(FIELDS) - found), sorted(found - set(FIELDS))
             wrong = [
                 f"{what} {', '.join(names)}"
-                for what, names in (("without", missing), ("with the unknown", unknown))
+                for what, names in (("lacks", missing), ("has the unknown", unknown))
                 if names
             ]
             raise ClaimError(
-                f"{path.name}: [{number}] must have exactly the fields {', '.join(FIELDS)}, but is "
+                f"{path.name}: [{number}] must have exactly the fields {', '.join(FIELDS)}, but "
                 f"{' and '.join(wrong)}"
             )
         if entry["verdict"] not in VERDICTS:

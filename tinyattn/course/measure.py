@@ -51,16 +51,23 @@ def slope(x, y):
     """Return the power p in y ~ x^p, the slope of a straight line through (ln x, ln y).
 
     Args:
-        x   positive numbers [N], at least two of them
+        x   positive numbers [N], at least two of them different
         y   positive numbers [N]
 
     Raises:
-        ValueError: the numbers are not positive, or not [N] with N >= 2
+        ValueError: the numbers are not positive and finite, not both [N] with N >= 2, or all x are
+            the same
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
-    if x.shape != y.shape or x.ndim != 1 or len(x) < 2 or not ((x > 0) & (y > 0)).all():
+    if x.shape != y.shape or x.ndim != 1 or len(x) < 2 or not (_positive(x) and _positive(y)):
         raise ValueError(
-            f"slope: x and y must be positive numbers [N] with N >= 2, got x={x.tolist()} and "
-            f"y={y.tolist()}"
+            "slope: x and y must be positive finite numbers [N] with N >= 2, got "
+            f"x={x.tolist()} and y={y.tolist()}"
         )
+    if np.ptp(x) == 0:
+        raise ValueError(f"slope: x must contain different numbers, got x={x.tolist()}")
     return np.polyfit(np.log(x), np.log(y), 1)[0]
+
+
+def _positive(x):
+    return bool(((x > 0) & np.isfinite(x)).all())

@@ -10,17 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn import graph
+from tinyattn.engine.ranges import check_range
 
 
 def quality(found, truth, weights=None):
-    """Return efficiency and purity of the objects found, with 0 where they are undefined.
+    """Return efficiency and purity of the objects found.
 
-        efficiency = true objects that were found / true objects
-        purity     = found objects that match a true one / found objects
+        efficiency = true objects that were found / true objects, or 0 if there are none
+        purity     = found objects that match a true one / found objects, or 0 if there are none
 
     A found and a true object match if their intersection over union exceeds 0.5 (`graph.match`).
-
-    Objects are numbered from 0 across all events, so no number occurs in two events.
+    Objects are numbered from 0 across all events, so no index occurs in two events.
 
     Args:
         found     index of the object that each point was assigned to [N] int, negative for none
@@ -28,10 +28,13 @@ def quality(found, truth, weights=None):
         weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
-        [2], efficiency and purity. Weights enter the overlaps, not the counts of objects
+        [2], efficiency and purity. Weights affect which objects match, but every object counts
+        once
 
     Raises:
-        ValueError: found and truth are not whole numbers [N], or weights have another shape
+        TypeError: found is the pair that `graph.condense` returns instead of its first element
+        ValueError: found and truth are not whole numbers [N], or weights are not finite numbers
+            >= 0 [N]
     """
     m = graph.match(found, truth, weights=weights)
     return np.nan_to_num([m.efficiency, m.purity])
@@ -43,6 +46,9 @@ def balance(efficiency, purity):
     Args:
         efficiency   efficiency, a number or an array
         purity       purity, a number or an array of the same shape
+
+    Returns:
+        2 · efficiency · purity / (efficiency + purity), a number or an array of this shape
     """
     total = np.asarray(efficiency) + np.asarray(purity)
     return 2 * np.multiply(efficiency, purity) / np.where(total > 0, total, 1)
@@ -53,12 +59,23 @@ def condensation_points(beta, truth):
 
     Args:
         beta    condensation strength of each point [N]
-        truth   index of each point's object [N] int, negative for noise, across all events
+        truth   index of each point's object [N] int, negative for noise. No index occurs in two
+                events
 
     Returns:
-        [M] int, in the order of the indices of the M objects. Among equal β, the first point counts
+        indices of the points [M] int, in the order of the indices of the M objects. Among equal β,
+        the first point counts
+
+    Raises:
+        ValueError: beta and truth are not both [N]
     """
-    order = np.argsort(-np.asarray(beta), kind="stable")
+    beta, truth = np.asarray(beta), np.asarray(truth)
+    if beta.ndim != 1 or beta.shape != truth.shape:
+        raise ValueError(
+            "condensation_points: beta and truth must both be [N], one for each point, got shapes "
+            f"{beta.shape} and {truth.shape}"
+        )
+    order = np.argsort(-beta, kind="stable")
     return first_of_each(order, truth)
 
 
@@ -67,11 +84,13 @@ def first_of_each(order, truth):
 
     Args:
         order   indices of all points in this order [N] int
-        truth   index of each point's object [N] int, negative for noise, across all events
+        truth   index of each point's object [N] int, negative for noise. No index occurs in two
+                events
 
     Returns:
         the indices of the points [M] int, in the order of the indices of the M objects
     """
+    order, truth = np.asarray(order), np.asarray(truth)
     order = order[truth[order] >= 0]
     return order[np.unique(truth[order], return_index=True)[1]]
 
@@ -80,18 +99,19 @@ def silhouette(x, truth, event):
     """Return the mean silhouette, (b - a) / max(a, b), of the points that belong to objects.
 
     For each point, a is the mean distance to the other points of its object, and b is the mean
-    distance to the points of another object of the event, namely the one for which this mean is
+    distance to the points of the nearest other object of the event, the one for which this mean is
     smallest. Points that are alone in their object are omitted, and so are events with fewer than
     two objects.
 
     Args:
         x       positions of the points [N, C]
-        truth   object of each point [N] int, negative for noise
-        event   event of each point [N] int
+        truth   index of each point's object [N] int, negative for noise
+        event   index of each point's event [N] int
 
     Returns:
         a number from -1 (mixed) to 1 (separate), or NaN if no point remains
     """
+    x, truth, event = np.asarray(x), np.asarray(truth), np.asarray(event)
     values = [np.zeros(0)]
     for e in np.unique(event):
         rows = np.flatnonzero((event == e) & (truth >= 0))
@@ -115,19 +135,23 @@ def silhouette(x, truth, event):
 
 
 def scan(beta, x, truth, event, t_beta, t_d, weights=None):
-    """Return efficiency and purity for all pairs of thresholds.
+    """Return the `quality` of the objects that `graph.condense` finds, for all pairs of thresholds.
 
     Args:
         beta      condensation strength of each point [N]
         x         positions of the points [N, C]
-        truth     index of each point's object [N] int, negative for noise, across all events
-        event     event of each point [N] int
+        truth     index of each point's object [N] int, negative for noise. No index occurs in two
+                  events
+        event     index of each point's event [N] int
         t_beta    list of thresholds of β, as in `graph.condense`
         t_d       list of distances within which a condensation point claims others
         weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
         [2, len(t_beta), len(t_d)], the efficiency and the purity of each pair
+
+    Raises:
+        ValueError: as in `graph.condense` and `graph.match`
     """
     found = [
         [quality(graph.condense(beta, x, b, d, event)[0], truth, weights) for d in t_d]
@@ -141,34 +165,46 @@ def best_pair(values):
 
     Args:
         values   the result of `scan`
+
+    Returns:
+        two indices, into t_beta and into t_d. Among equal pairs, the first one counts
     """
     balanced = balance(*values)
     return np.unravel_index(np.argmax(balanced), balanced.shape)
 
 
 def one_step_aside(values, place):
-    """Return the lowest efficiency and the lowest purity within one step of a pair of thresholds.
+    """Return the lowest efficiency and purity of a pair of thresholds and of its neighbours.
+
+    The neighbours are the up to eight pairs whose indices differ from (i, j) by at most 1.
 
     Args:
         values   the result of `scan`
-        place    indices (i, j) of the pair
+        place    indices (i, j) of the pair, such as the result of `best_pair`
 
     Returns:
-        [2], efficiency and purity, which may belong to different pairs
+        [2], the lowest efficiency and the lowest purity, which may belong to different pairs
     """
     i, j = place
     return values[:, max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2].min(axis=(1, 2))
 
 
 def best_setting(collect, settings, truth, weights=None):
-    """Return the setting for which collect(*setting) has the highest `balance`.
+    """Return the setting for which the objects found by `collect` have the highest `balance`.
 
     Args:
-        collect    function that is called with the numbers of a setting, and returns the index of
-                   the object to which each point is assigned [N], as `quality` expects it
-        settings   list of tuples of numbers
-        truth      index of each point's object [N] int, negative for noise, across all events
+        collect    function that is called as collect(*setting), and returns the index of the object
+                   to which each point is assigned [N] int, negative for none
+        settings   list of settings, each a tuple of arguments of `collect`
+        truth      index of each point's object [N] int, negative for noise. No index occurs in two
+                   events
         weights    weight of each point [N], such as its energy. If None, all weights are 1
+
+    Returns:
+        one of the settings. Among equal ones, the first one counts
+
+    Raises:
+        ValueError: settings is empty, or as in `quality`
     """
     return max(settings, key=lambda s: balance(*quality(collect(*s), truth, weights)))
 
@@ -184,13 +220,18 @@ def redrawn(sums, statistic, draws=1000, rng=0):
     the gap between them.
 
     Args:
-        sums        contribution of each event to some sums [E, ...]
-        statistic   function of the sums [1 + draws, ...], for example a ratio of two of them
+        sums        contribution of each event to one or more sums [E, ...]
+        statistic   function that receives the sums over the events of each draw [1 + draws, ...]
+                    and returns, for example, the ratio of two of them
         draws       number of draws
         rng         seed of the draws
 
     Returns:
-        the statistic [1 + draws, ...], of which row 0 belongs to the given events
+        the result of `statistic` [1 + draws, ...], of which row 0 belongs to the given events
+
+    Raises:
+        TypeError: draws is not a whole number
+        ValueError: there are no events, or draws is negative
     """
     drawn = times_drawn(len(sums), draws, rng)
     return statistic(np.tensordot(drawn, np.asarray(sums, float), axes=1))
@@ -203,14 +244,18 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
 
     Args:
         values      the values [n]
-        event       event of each value [n] int, from 0 to E - 1
+        event       index of each value's event [n] int, from 0 to E - 1
         E           number of events, including those without a value
-        statistic   function of an array of values
+        statistic   function that receives an array of values and returns a number
         draws       number of draws. The result is NaN for a draw without values
         rng         seed of the draws
 
     Returns:
         the statistic [1 + draws], of which entry 0 belongs to the given events
+
+    Raises:
+        TypeError: E or draws is not a whole number
+        ValueError: E is below 1, or draws is negative
     """
     drawn = times_drawn(E, draws, rng)
     samples = (np.repeat(values, times[event]) for times in drawn)
@@ -225,22 +270,29 @@ def times_drawn(E, draws=1000, rng=0):
 
     Args:
         E       number of events
-        draws   number of draws
+        draws   number of draws of E events
         rng     seed of the draws
 
     Returns:
-        how often each of the E events is drawn [1 + draws, E] int
+        how often each of the E events is drawn [1 + draws, E] int. Each row sums to E
+
+    Raises:
+        TypeError: E or draws is not a whole number
+        ValueError: E is below 1, or draws is negative
     """
+    check_range("times_drawn", 1, whole=True, E=E)
+    check_range("times_drawn", 0, whole=True, draws=draws)
     drawn = np.random.default_rng(rng).multinomial(E, np.full(E, 1 / E), size=draws)
     # np.repeat needs the type of an index, which has 32 bits in a browser
     return np.concatenate([np.ones((1, E)), drawn]).astype(np.intp)
 
 
 def interval(values):
-    """Return the bounds of the central 95% of the draws.
+    """Return the bounds between which the central 95% of the draws lie.
 
     Args:
-        values   the result of `redrawn`, whose row 0 belongs to the given events and is omitted
+        values   the result of `redrawn` with at least one draw [1 + draws, ...]. Row 0 belongs to
+                 the given events and is ignored
 
     Returns:
         [2, ...], the lower and the upper bound, NaN if the result of a draw is NaN
@@ -254,19 +306,23 @@ def counts(found, truth, event, weights=None):
     Args:
         found     index of the object that each point was assigned to [N] int, negative for none
         truth     index of the object that each point belongs to [N] int, negative for noise
-        event     event of each point [N] int, in ascending order
+        event     index of each point's event [N] int, in ascending order
         weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
         numbers of true objects, found objects and matches [E, 3] int, for the E = event[-1] + 1
         events up to the last one that has a point
+
+    Raises:
+        ValueError: as in `graph.match`
     """
+    matched = graph.match(found, truth, weights=weights, batch=event).event
+    found, truth, event = np.asarray(found), np.asarray(truth), np.asarray(event)
 
     def objects(numbers):
         pairs = np.unique(np.stack([event, numbers])[:, numbers >= 0], axis=1)
         return np.bincount(pairs[0], minlength=event[-1] + 1)
 
-    matched = graph.match(found, truth, weights=weights, batch=event).event
     return np.stack(
         [objects(truth), objects(found), np.bincount(matched, minlength=event[-1] + 1)], axis=1
     )
@@ -290,10 +346,10 @@ class Outcome(NamedTuple):
     Attributes:
         hit     whether each true object was found [M] bool
         right   whether each found object matches a true one [F] bool
-        holds   true object with the largest weight in each found object, where noise does not
-                count, or -1 if the found object contains only noise [F] int
-        home    event of each found object [F] int
-        pairs   found and true object of each match [P, 2] int
+        holds   index of the true object with the largest weight in each found object, where noise
+                does not count, or -1 if the found object contains only noise [F] int
+        home    index of the event of each found object [F] int
+        pairs   indices of the found and the true object of each match [P, 2] int
     """
 
     hit: np.ndarray
@@ -304,25 +360,36 @@ class Outcome(NamedTuple):
 
 
 def outcome(found, truth, event, M, weights=None):
-    """Compare the found objects with M true ones, which `graph.match` pairs (IoU above 0.5).
+    """Compare the found objects with M true ones.
 
-    Objects are numbered from 0 across all events, so no number occurs in two events.
+    A found and a true object match if their intersection over union exceeds 0.5 (`graph.match`).
+    Objects are numbered from 0 across all events, so no index occurs in two events.
 
     Args:
         found     index of the object that each point was assigned to [N] int, negative for none
         truth     index from 0 to M - 1 of each point's object [N] int, negative for noise
-        event     event of each point [N] int
+        event     index of each point's event [N] int
         M         number of true objects
         weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
         an `Outcome`
+
+    Raises:
+        ValueError: M is not above all indices in truth, or as in `graph.match`
     """
-    pairs, F = graph.match(found, truth, weights=weights).pairs, found.max(initial=-1) + 1
+    pairs = graph.match(found, truth, weights=weights).pairs
+    found, truth, event = np.asarray(found), np.asarray(truth), np.asarray(event)
+    if truth.max(initial=-1) >= M:
+        raise ValueError(
+            f"outcome: M must be above all indices in truth, whose largest is {truth.max()}, got "
+            f"M={M}"
+        )
+    F = found.max(initial=-1) + 1
     hit, right = np.zeros(M, bool), np.zeros(F, bool)
     hit[pairs[:, 1]], right[pairs[:, 0]] = True, True
     held, both = np.zeros((F, M)), (found >= 0) & (truth >= 0)
-    np.add.at(held, (found[both], truth[both]), 1 if weights is None else weights[both])
+    np.add.at(held, (found[both], truth[both]), 1 if weights is None else np.asarray(weights)[both])
     holds = np.where(held.sum(axis=1) > 0, held.argmax(axis=1) if M else -1, -1)
     home = np.zeros(F, int)
     home[found[found >= 0]] = event[found >= 0]
@@ -332,19 +399,19 @@ def outcome(found, truth, event, M, weights=None):
 def binned(result, group, home, groups, E):
     """Count true, hit, found and right objects for each event and each group of true objects.
 
-    A true object is hit if it was found, and a found object is right if it matches. A found object
-    counts in the group of the true object that has the largest weight in it. An object that
-    contains only noise counts in no group. See `efficiency_purity`.
+    A true object is hit if it was found, and a found object is right if it matches a true one. A
+    found object counts in the group and in the event of the true object that has the largest weight
+    in it. A found object that contains only noise does not count.
 
     Args:
         result   an `Outcome`
-        group    group of each true object [M] int
-        home     event of each true object [M] int
+        group    index of each true object's group, such as its bin in energy [M] int, from 0
+        home     index of each true object's event [M] int, from 0
         groups   number of groups
         E        number of events
 
     Returns:
-        [E, groups, 4], the numbers of true, hit, found and right objects
+        [E, groups, 4], the numbers of true, hit, found and right objects, for `efficiency_purity`
     """
     counted = np.zeros((E, groups, 4))
     held = result.holds >= 0
@@ -357,10 +424,13 @@ def binned(result, group, home, groups, E):
 
 
 def efficiency_purity(sums):
-    """Return efficiency and purity [..., 2], with 0 where there is nothing to count.
+    """Return efficiency and purity from counts of objects.
 
     Args:
         sums   sums of `binned` over events [..., 4]
+
+    Returns:
+        [..., 2], efficiency and purity, with 0 where there are no true or no found objects
     """
     return sums[..., 1::2] / np.maximum(sums[..., 0::2], 1)
 
@@ -369,8 +439,8 @@ def per_event(event, columns, E):
     """Sum each column over the points of each event.
 
     Args:
-        event     event of each point [N] int, from 0 to E - 1
-        columns   list of C arrays [N]
+        event     index of each point's event [N] int, from 0 to E - 1
+        columns   list of C arrays [N] with a value for each point
         E         number of events
 
     Returns:
@@ -392,10 +462,10 @@ def ranks(values):
 
 
 def correlation(sums):
-    """Return Pearson's correlation of a and b.
+    """Return Pearson's correlation of two quantities a and b from their sums.
 
     Args:
-        sums   sums of (1, a, b, a², b², ab) over points [..., 6]
+        sums   sums of (1, a, b, a², b², ab) over points [..., 6], such as sums of `per_event`
 
     Returns:
         the correlations [...], from -1 to 1, or NaN if a or b is the same for all points

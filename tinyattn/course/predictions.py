@@ -64,7 +64,7 @@ def predict(words=""):
 
 
 def compare(*numbers, root=None):
-    """Show your last prediction next to the outcome of one or more claims.
+    """Show your last prediction next to the outcome of claims, or ask you to compare it yourself.
 
     Args:
         numbers   numbers of claims, such as "C030", whose verdict and evidence are read from the
@@ -75,7 +75,8 @@ def compare(*numbers, root=None):
         a `Note`, which the notebook displays
 
     Raises:
-        CourseError: a claim is not in the ledger, or there is no ledger
+        CourseError: a claim is not in the ledger
+        ClaimError: the ledger is missing or invalid
     """
     words = _taken_up()
     words = words or _compared.get(numbers, words)  # the second one counts if this cell runs again
@@ -100,7 +101,8 @@ def sealed(right, words):
     """
     if right not in words:
         raise ValueError(
-            f"sealed: right must be one of the choices {', '.join(words)}, got {right!r}"
+            f"sealed: right must be one of the choices {', '.join(words) or '(none)'}, got "
+            f"{right!r}"
         )
     written = json.dumps([right, words], ensure_ascii=False).encode()
     return base64.b64encode(zlib.compress(written)).decode()
@@ -112,13 +114,14 @@ def answer(seal):
     Before there is a prediction, the answer is not shown.
 
     Args:
-        seal   result of `sealed`, which contains the choices and the right answer
+        seal   text in the cell of the lecture that contains the choices and the right answer, a
+               result of `tinyattn.course.predictions.sealed`
 
     Returns:
         a `Note`, which the notebook displays
 
     Raises:
-        ValueError: seal is not a result of `sealed`
+        ValueError: seal is not such a text
     """
     try:
         right, words = json.loads(zlib.decompress(base64.b64decode(seal)))

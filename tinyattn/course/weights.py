@@ -7,6 +7,7 @@ A short training next to them shows how they got there.
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 
@@ -30,20 +31,21 @@ def trained(name, module, train, *, root=None):
 
     Args:
         name     name of the file, which begins with the number of the lecture:
-                 "05_sum_of_digits" means lectures/weights/05_sum_of_digits.safetensors
+                 "05_numbers" means lectures/weights/05_numbers.safetensors
         module   any nn.Module, whose parameters and buffers are replaced
         train    function without arguments that trains the module and returns a dictionary of
-                 arrays to show, such as {"loss": [...]}, or None if there are none
+                 arrays to show, such as {"loss": [...]}, or None if there are none. Only a full run
+                 calls it
         root     folder of the project. If None, look for it in the working folder and above
 
     Returns:
-        the dictionary of arrays
+        the dictionary of arrays that `train` returned in the full run, or {} if there are none
 
     Raises:
-        CourseError: the file is missing or does not fit the module. The error names the command
-            that creates it
+        CourseError: the file is missing or does not fit the module, except in a full run. The error
+            names the command that creates the file
     """
-    root = find_root() if root is None else root
+    root = find_root() if root is None else Path(root)
     path = root / WEIGHTS / f"{name}.safetensors"
     lecture = name[:2]
     if full():
@@ -78,13 +80,17 @@ def trained(name, module, train, *, root=None):
 
 
 def as_shipped(module):
-    """Return the module with its weights rounded to the 16 bits in which they are shipped.
+    """Round the weights of a module to the 16 bits in which they are shipped, and return it.
 
-    Use it for networks that a full run compares but does not ship, so that their weights are as
+    Use this for networks that a full run compares but does not ship, so that their weights are as
     precise as the shipped ones.
 
     Args:
-        module   the module, whose parameters and buffers are replaced
+        module   any nn.Module. Its parameters and buffers are rounded in place and keep their
+                 dtype. Whole numbers and bools do not change
+
+    Returns:
+        the same module
     """
     module.load_state_dict({k: _halves(v) for k, v in module.state_dict().items()})
     return module

@@ -2,11 +2,12 @@
 
 
 def percent(share, digits=1):
-    """Return a fraction as text with the sign %, where 0% and 100% have no decimals.
+    """Return a fraction as text with the sign %, such as "97.5%".
 
     Args:
         share    fraction, from 0 to 1
-        digits   number of decimals of all other values, to which the percentage is rounded
+        digits   number of decimals to which the percentage is rounded. "0%" and "100%" are written
+                 without decimals
     """
     number = f"{100 * share:.{digits}f}"
     return f"{abs(float(number)):.0f}%" if float(number) in (0, 100) else f"{number}%"
@@ -17,14 +18,14 @@ def at_least(share, digits=1):
 
     Args:
         share    lower bound, from 0 to 1
-        digits   number of decimals
+        digits   as in `percent`
     """
     text = percent(share, digits)
     return text if text == "100%" else f"at least {text}"
 
 
 def difference(size):
-    """Return the size of a difference as text, "3e-15", or "exactly 0" if there is none.
+    """Return the size of a difference as text with one digit, such as "3e-15", or "exactly 0".
 
     Args:
         size   the difference, a number >= 0
@@ -33,10 +34,16 @@ def difference(size):
 
 
 def listed(items):
-    """Return the items as text with commas, and with "and" before the last one.
+    """Return the items as text with commas, and with "and" before the last one: "1, 2 and 3".
 
     Args:
-        items   values or texts, at least one
+        items   list of values or texts, at least one. A single item is returned as text
+
+    Raises:
+        ValueError: there are no items
     """
+    items = [*items]
+    if not items:
+        raise ValueError("listed: items is empty. Pass at least one item")
     *most, last = map(str, items)
     return f"{', '.join(most)} and {last}" if most else last

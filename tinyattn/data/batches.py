@@ -11,11 +11,12 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
 
         for x, y in data.batches(images, labels, batch_size=64, rng=0): ...
 
-    A batch is a tuple of arrays [batch_size, ...]. The `len()` of the result is the number of
-    batches.
+    A batch is a tuple with one array [batch_size, ...] for each given array, even if there is only
+    one. The `len()` of the result is the number of batches.
 
     Args:
-        arrays       arrays with the N examples on the first axis [N, ...]
+        arrays       arrays with the N examples on the first axis [N, ...]. A list counts as one
+                     array
         batch_size   number of examples in a batch. The last batch is shorter if batch_size does not
                      divide N
         shuffle      False: the examples stay in their order
@@ -27,23 +28,27 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
         a `Batches`. Iterate over it once in each epoch
 
     Raises:
-        TypeError: no array is given, or the arrays are given in one tuple, or in one list although
-            their shapes differ
-        ValueError: an array has no axis, the arrays differ in length or are empty, batch_size is
-            not a whole number >= 1, or drop_last leaves no batch
+        TypeError: no array is given, a tuple of arrays is given, or a list whose entries have
+            different shapes
+        ValueError: an array has no axis, the arrays have different lengths or are empty, batch_size
+            is not a whole number >= 1, or drop_last leaves no batch
     """
     return Batches(arrays, batch_size, shuffle, rng, drop_last)
 
 
 class Batches:
-    """The batches that `batches` returns. Iterating over all of them is one epoch.
+    """The batches that `batches` returns. A loop over all of them is one epoch.
 
     Args:
-        arrays       tuple of the arrays of `batches`
-        batch_size   as in `batches`
-        shuffle      as in `batches`
+        arrays       tuple of the arrays given to `batches`
+        batch_size   number of examples in a batch
+        shuffle      False: the examples stay in their order
         rng          as in `batches`
-        drop_last    as in `batches`
+        drop_last    True: a shorter last batch is omitted
+
+    Raises:
+        TypeError: as in `batches`
+        ValueError: as in `batches`
     """
 
     def __init__(self, arrays, batch_size, shuffle, rng, drop_last):
@@ -78,22 +83,24 @@ class Batches:
 def split(*arrays, held_out=0.2, rng=None):
     """Hold out random examples, and return two tuples of arrays, (train, test).
 
+        (x, y), (x_test, y_test) = data.split(images, labels, held_out=0.2, rng=0)
+
     Args:
-        arrays     arrays with the N examples on the first axis [N, ...]
+        arrays     arrays with the N examples on the first axis [N, ...]. A list counts as one array
         held_out   fraction (a float, such as 0.2) or number (an integer, such as 360) of the
-                   examples to hold out
+                   examples to hold out for the test
         rng        seed or numpy.random.Generator, or None for the default generator. The same seed
                    holds out the same examples
 
     Returns:
-        (train, test), two tuples with one array for each given array. Matching examples stay
-        together
+        (train, test), two tuples with one array for each given array, even if there is only one.
+        The order is random, and matching examples stay together
 
     Raises:
-        TypeError: no array is given, or the arrays are given in one tuple, or in one list although
-            their shapes differ
-        ValueError: an array has no axis, the arrays differ in length or are empty, or held_out
-            does not leave examples on both sides
+        TypeError: no array is given, a tuple of arrays is given, or a list whose entries have
+            different shapes
+        ValueError: an array has no axis, the arrays have different lengths or fewer than two
+            examples, or held_out is not a number that leaves an example in each part
     """
     arrays, n = _same_length("split", arrays)
     if _is_whole(held_out):
@@ -105,11 +112,11 @@ def split(*arrays, held_out=0.2, rng=None):
     if n == 1:
         raise ValueError(
             "split: there is only 1 example (the length of the first axis), so it cannot be split. "
-            "Pass arrays one by one, with the examples on the first axis"
+            "Write split(x, y, ...), with the examples on the first axis of each array"
         )
     if not 0 < k < n:
         raise ValueError(
-            f"split: expected a fraction 0 < held_out < 1 or a whole number 0 < held_out < {n}, "
+            f"split: expected a fraction 0 < held_out < 1 or an integer 0 < held_out < {n}, "
             f"with one or more of the {n} examples in each part, got held_out={held_out!r}"
         )
     order = generator(rng).permutation(n)
@@ -120,12 +127,18 @@ def _same_length(name, arrays):
     """Return the arguments of the function `name` as arrays, and their number of examples."""
     for a in arrays:
         if isinstance(a, list | tuple) and len(a) and all(np.ndim(to_array(v)) for v in a):
-            if len({np.shape(to_array(v)) for v in a}) > 1 or isinstance(a, tuple):
+            if isinstance(a, tuple):
                 raise TypeError(
-                    f"{name}: expected arrays one by one, got a {type(a).__name__} of "
-                    f"{len(a)}. Write {name}(x, y, ...), with the options by name"
+                    f"{name}: expected arrays one by one, got a tuple of length {len(a)}. Write "
+                    f"{name}(x, y, ...), with the options by name"
+                )
+            if len({np.shape(to_array(v)) for v in a}) > 1:
+                raise TypeError(
+                    f"{name}: expected arrays one by one, got a list with entries of different "
+                    f"shapes. Write {name}(x, y, ...), or pad token ids with tokenizers.padded"
                 )
     arrays = tuple([np.asarray(to_array(a)) for a in arrays])
+    option = {"batches": "batch_size=32", "split": "held_out=0.2"}[name]
     if not arrays:
         raise TypeError(f"{name}: expected at least one array, got none. Write {name}(x, y)")
     for i, a in enumerate(arrays):
@@ -133,16 +146,19 @@ def _same_length(name, arrays):
             kind = "a single number" if a.dtype.kind in "fiubc" else f"a {type(a.item()).__name__}"
             raise ValueError(
                 f"{name}: array {i} is {kind}, so it has no axis of examples. Pass arrays "
-                "[N, ...], and the options by name"
+                f"[N, ...], and options by name, such as {option}"
             )
     lengths = [len(a) for a in arrays]
     if len(set(lengths)) > 1:
         raise ValueError(
-            f"{name}: all arrays must have the same number of examples (first axis), "
+            f"{name}: all arrays must have the same number of examples (length of the first axis), "
             f"got {', '.join(map(str, lengths))}"
         )
     if lengths[0] == 0:
-        raise ValueError(f"{name}: there are no examples, because the first axis has length 0")
+        raise ValueError(
+            f"{name}: there are no examples, because the first axis has length 0. Pass at least "
+            f"{'two' if name == 'split' else 'one'}"
+        )
     return arrays, lengths[0]
 
 

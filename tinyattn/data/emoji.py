@@ -17,7 +17,7 @@ def emoji():
     A caption is the Unicode name in lower case, without hyphens: "smiling cat face with open
     mouth". The emoji are sorted by their character codes, so neighbours are often similar.
     Therefore, shuffle them before you hold out test images, as data.split does. Source and licence:
-    SOURCES.md in the folder of this file.
+    tinyattn/data/SOURCES.md.
     """
     with np.load(FILE) as stored:
         return stored["pixels"].astype(np.float32) / 31, str(stored["captions"]).split("\n")
@@ -31,8 +31,7 @@ class Scenes:
         images   RGB images with values from 0 to 1 [N, 24, 52, 3] float32
         which    [N, 2] int64: indices of the emoji from left to right, -1 if there is no second
                  emoji
-        left     [N, 2] int64: column of pixels where each emoji begins, -1 if there is no second
-                 emoji
+        left     [N, 2] int64: first column of pixels of each emoji, -1 if there is no second emoji
     """
 
     images: np.ndarray
@@ -46,7 +45,7 @@ class Scenes:
         """Return the captions, which name the emoji from left to right, as in "taxi and red apple".
 
         Args:
-            names   the caption of each emoji, the second result of `emoji`
+            names   list with the caption of each emoji, the second result of `emoji`
 
         Returns:
             a list of N texts
@@ -68,7 +67,8 @@ def scenes(pictures, which, rng=None):
         `Scenes`
 
     Raises:
-        ValueError: the shapes do not fit, or an index is out of range
+        ValueError: pictures are not [M, 24, 24, 3], which is not [N, 2] int, or an index is out of
+            range
     """
     pictures, which, rng = np.asarray(pictures), np.asarray(which), generator(rng)
     if pictures.shape[1:] != (SIZE, SIZE, 3):

@@ -12,16 +12,16 @@ def moons(n=400, noise=0.1, rng=None):
     """Generate points on two interlocking half circles, with one half circle for each class.
 
     Args:
-        n       number of points
+        n       number of points, at least 2
         noise   standard deviation of the noise added to both coordinates
         rng     seed or numpy.random.Generator, or None for the default generator
 
     Returns:
-        (x, y), the points [n, 2] float32 and their classes 0 and 1 [n] int64
+        (x, y), the points [n, 2] float32 and their classes [n] int64, which alternate: 0, 1, 0, ...
 
     Raises:
         TypeError: n is not a whole number, or noise is not a number
-        ValueError: n is below 2, or noise is negative
+        ValueError: n is below 2, or noise is negative, infinite or NaN
     """
     _check_sample("moons", n, noise, at_least=2)
     rng = generator(rng)
@@ -36,20 +36,21 @@ def moons(n=400, noise=0.1, rng=None):
 def spirals(n=400, classes=3, noise=0.15, rng=None):
     """Generate points on the arms of a spiral, with one arm for each class.
 
-    An arm starts near the origin and winds ¾ of a turn up to radius 1.
+    An arm starts near the origin and makes ¾ of a turn until it reaches radius 1.
 
     Args:
-        n         number of points
+        n         number of points, at least one for each arm
         classes   number of arms
         noise     standard deviation of the noise added to the angle, in radians
         rng       seed or numpy.random.Generator, or None for the default generator
 
     Returns:
-        (x, y), the points [n, 2] float32 and their classes 0 to classes - 1 [n] int64
+        (x, y), the points [n, 2] float32 and their classes [n] int64, which alternate: 0 to
+        classes - 1, then 0 again
 
     Raises:
         TypeError: n or classes is not a whole number, or noise is not a number
-        ValueError: classes is below 1, n is below `classes`, or noise is negative
+        ValueError: classes is below 1, n is below `classes`, or noise is negative, infinite or NaN
     """
     check_range("spirals", 1, whole=True, classes=classes)
     _check_sample("spirals", n, noise, at_least=classes)
@@ -65,8 +66,8 @@ def sine(n=200, noise=0.1, rng=None):
     """Generate y = sin x + noise for random x, uniform in [-π, π].
 
     Args:
-        n       number of points
-        noise   standard deviation of the noise
+        n       number of points, at least 1
+        noise   standard deviation of the noise, which is added to y only
         rng     seed or numpy.random.Generator, or None for the default generator
 
     Returns:
@@ -74,7 +75,7 @@ def sine(n=200, noise=0.1, rng=None):
 
     Raises:
         TypeError: n is not a whole number, or noise is not a number
-        ValueError: n is below 1, or noise is negative
+        ValueError: n is below 1, or noise is negative, infinite or NaN
     """
     _check_sample("sine", n, noise, at_least=1)
     rng = generator(rng)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyattn.data.tokenizers.simple import checked
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 
@@ -29,14 +30,15 @@ CELL = 6  # pixels
 
 @dataclass(frozen=True)
 class Grids:
-    """Generated images with captions, where the first axis of all arrays is the image.
+    """N generated images of 3 by 3 cells, with captions. The first axis of all arrays is the image.
 
     Attributes:
         images    RGB images with values from 0 to 1 [N, 18, 18, 3] float32
-        tokens    [N, T + 1] int64: START, the caption, END, then PAD, where T is 1 plus twice the
-                  largest number of objects that was allowed
-        cells     [N, T] int64: the cell 0..8 that each of tokens[:, 1:] refers to, -1 for END and
-                  PAD
+        tokens    [N, T + 1] int64: START, the words of the caption, END, then PAD, as indices into
+                  `tinyattn.data.grids.VOCABULARY`. T is 1 plus twice the largest number of objects
+                  that was allowed
+        cells     [N, T] int64: the cell to which each of tokens[:, 1:] refers, from 0 to 8 in
+                  reading order, -1 for END and PAD
         objects   [N] int64: number of objects in the image
     """
 
@@ -49,30 +51,24 @@ class Grids:
         return len(self.objects)
 
     def captions(self):
-        """Return the captions as a list of N texts."""
+        """Return the captions as a list of N texts, such as "red circle blue square"."""
         return [words(row) for row in self.tokens]
 
 
 def words(tokens):
-    """Return the text of one row of tokens, up to END and without START and PAD.
+    """Return the text of one row of the tokens of `Grids`, up to END, without START and PAD.
 
     Args:
-        tokens   token ids [T]
+        tokens   token ids [T], indices into VOCABULARY
+
+    Returns:
+        the words, separated by spaces
 
     Raises:
-        ValueError: tokens are not whole numbers [T] that stand for words
+        ValueError: tokens are not whole numbers [T] from 0 to 10
     """
-    tokens, text = np.asarray(tokens), []
-    if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
-        raise ValueError(
-            "words: tokens must be whole numbers [T], one row of token ids, got "
-            f"{tokens.dtype} of shape {tokens.shape}"
-        )
-    if tokens.min(initial=0) < 0 or tokens.max(initial=0) >= len(VOCABULARY):
-        raise ValueError(
-            f"words: expected token ids from 0 to {len(VOCABULARY) - 1}, got {tokens.tolist()}"
-        )
-    for token in tokens:
+    text = []
+    for token in checked("words", tokens, len(VOCABULARY)):
         if token == END:
             break
         if token not in (PAD, START):
@@ -81,9 +77,10 @@ def words(tokens):
 
 
 def masks():
-    """Return the pixels of the four SHAPES in a cell, [4, CELL, CELL] bool.
+    """Return the pixels of the four SHAPES in a cell of 6 by 6 pixels, [4, 6, 6] bool.
 
-    The last row and column are empty, so shapes in neighbouring cells do not touch.
+    The order is circle, square, triangle, cross. The last row and column of the cell are empty, so
+    shapes in neighbouring cells do not touch.
     """
     y, x = np.mgrid[:CELL, :CELL] - 2  # -2 to 3
     inside = np.maximum(abs(y), abs(x)) < 3
@@ -95,14 +92,16 @@ def masks():
 
 
 def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
-    """Generate images of coloured shapes, with captions.
+    """Generate images of coloured shapes in a grid of 3 by 3 cells, with captions.
 
-    The number of objects, their cells, colours and shapes are drawn independently and uniformly.
+    The number of objects, their cells, colours and shapes are drawn independently and uniformly,
+    with at most one object in each cell. The caption names colour and shape of each object in
+    reading order.
 
     Args:
         n          number of images
         objects    possible numbers of objects in an image, a list of whole numbers from 1 to 9
-        repeated   True: all objects of an image have the same shape
+        repeated   True: all objects of an image have the same shape, in independent colours
         rng        seed or numpy.random.Generator, or None for the default generator. The same seed
                    gives the same images
 

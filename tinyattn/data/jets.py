@@ -15,11 +15,13 @@ class Jets(NamedTuple):
     """B jets of at most P = 40 particles, which are sorted by descending pT and padded with 0.
 
     Attributes:
-        particles   pT in GeV, and Δη and Δφ relative to the axis of the jet [B, P, 3] float32
-        charge      electric charge, -1, 0 or 1 [B, P] int64
+        particles   pT in GeV, and Δη and Δφ (in radians) relative to the axis of the jet [B, P, 3]
+                    float32
+        charge      electric charge in units of e: -1, 0 or 1 [B, P] int64
         mask        True where there is a particle [B, P] bool
         label       0 for QCD (a light quark or a gluon), 1 for a top quark [B] int64
-        jet         pT in GeV, η and mass in GeV of the jet, from all its particles [B, 3] float32
+        jet         pT in GeV, η and mass in GeV of the jet, computed from all particles, including
+                    those that are not among the P hardest [B, 3] float32
     """
 
     particles: np.ndarray  # [B, P, 3] float32: pT in GeV, Δη and Δφ from the axis of the jet
@@ -32,10 +34,10 @@ class Jets(NamedTuple):
 def jets(part="train"):
     """Load simulated QCD and top jets with pT from 500 to 700 GeV, about half of each kind.
 
-    The jets were simulated with Pythia 8, without a detector, and clustered with anti-kT, radius
-    0.8 (make_jets.py). The 40 hardest particles are kept. In the median, these particles carry 96%
-    of the momentum of a jet, but only 78% of the mass of a QCD jet and 89% of the mass of a top
-    jet.
+    The jets were simulated with Pythia 8, without a detector, and clustered with the anti-kT
+    algorithm and radius 0.8. The 40 hardest particles of each jet are kept. In the median, these
+    particles carry 96% of the momentum of a jet, but only 78% of the mass of a QCD jet and 89% of
+    the mass of a top jet. The jets are in random order.
 
     Args:
         part   "train" for 4,000 jets, "test" for 1,000 others, or "all" for all 5,000
@@ -44,7 +46,7 @@ def jets(part="train"):
         `Jets`
 
     Raises:
-        ValueError: part has another value
+        ValueError: part is not "train", "test" or "all"
     """
     return _loaded("jets", FILE, part, test=1000)
 
@@ -59,10 +61,10 @@ def hard_jets(part="train"):
         part   "train" for 16,000 jets, "test" for 4,000 others, or "all" for all 20,000
 
     Returns:
-        `Jets`
+        `Jets`, in random order
 
     Raises:
-        ValueError: part has another value
+        ValueError: part is not "train", "test" or "all"
     """
     return _loaded("hard_jets", HARD_FILE, part, test=HARD_TEST)
 
@@ -70,12 +72,13 @@ def hard_jets(part="train"):
 def quark_directions():
     """Return the directions of the three quarks of top jets in `hard_jets("test")`, [4000, 3, 2].
 
-    The last axis is Δη and Δφ relative to the axis of the jet, before the quarks radiate. The
-    quarks are the b quark and the two quarks from the W boson. To save space, the directions are
-    stored only for the 799 top jets that were simulated first, and all other rows are NaN.
+    The last axis is Δη and Δφ (in radians) relative to the axis of the jet, before the quarks
+    radiate. The first quark is the b quark, and the other two come from the W boson. To save space,
+    the directions are stored for only 799 of the top jets. All other rows, including those of QCD
+    jets, are NaN.
 
     Returns:
-        directions of the three quarks of each jet [4000, 3, 2] float32
+        [4000, 3, 2] float32, where row i belongs to jet i of `hard_jets("test")`
     """
     quarks = np.full((HARD_TEST, 3, 2), np.nan, np.float32)
     with np.load(HARD_FILE) as stored:
@@ -136,14 +139,21 @@ def momenta(steps, mask):
 def jet_features(jets):
     """Return the inputs of ParticleNet for each particle, [B, P, 7].
 
-    The features are Δη, Δφ, ln pT, ln E, ln(pT/pT(jet)), ln(E/E(jet)) and ΔR. Particles are treated
-    as massless, so their energies are E = pT cosh η. Padding is 0.
+    The features are Δη, Δφ, ln pT, ln E, ln(pT/pT(jet)), ln(E/E(jet)) and ΔR = √(Δη² + Δφ²), with
+    pT and E in GeV. Particles are treated as massless, so their energies are E = pT cosh η.
 
     Args:
         jets   `Jets`
 
+    Returns:
+        [B, P, 7] float32, padded with 0
+
+    Raises:
+        TypeError: jets is not a `Jets`
+
     Source: Qu, Gouskos 2019, table 1, without the type of the particle.
     """
+    _check_jets("jet_features", jets)
     pt, deta, dphi = np.moveaxis(jets.particles, -1, 0)
     pt = np.where(jets.mask, pt, 1)
     jet_pt, jet_eta, jet_mass = jets.jet.T[:, :, None]  # each [B, 1]
@@ -161,6 +171,14 @@ def jet_features(jets):
     return np.where(jets.mask[..., None], np.stack(columns, axis=-1), 0).astype(np.float32)
 
 
+def _check_jets(name, jets):
+    if not hasattr(jets, "particles"):
+        raise TypeError(
+            f"{name}: jets must be a Jets, the result of data.jets() or data.hard_jets(), got an "
+            f"object of type {type(jets).__name__}"
+        )
+
+
 def four_momenta(jets):
     """Return E, px, py, pz of each particle in GeV, [B, P, 4] float64, padded with 0.
 
@@ -169,7 +187,14 @@ def four_momenta(jets):
 
     Args:
         jets   `Jets`
+
+    Returns:
+        [B, P, 4] float64
+
+    Raises:
+        TypeError: jets is not a `Jets`
     """
+    _check_jets("four_momenta", jets)
     pt, deta, dphi = np.moveaxis(jets.particles.astype(np.float64), -1, 0)
     eta = jets.jet[:, 1, None] + deta
     columns = pt * np.cosh(eta), pt * np.cos(dphi), pt * np.sin(dphi), pt * np.sinh(eta)

@@ -25,10 +25,11 @@ class LightCurves(NamedTuple):
     """The light curves of B stars with T observations each.
 
     Attributes:
-        times        days from the first observation, not evenly spaced [B, T] float32
+        times        days from the first observation, ascending, not evenly spaced [B, T] float32
         magnitudes   relative to the mean of the star, where smaller is brighter [B, T] float32
-        errors       standard deviation of the noise in the magnitudes [B, T] float32
-        label        index into CLASSES [B] int64
+        errors       standard deviation of the noise, in magnitudes [B, T] float32
+        label        index of the class: RR Lyrae ab, RR Lyrae c, Cepheid F, Cepheid 1O, δ Scuti,
+                     Mira, semi-regular [B] int64
         period       main period in days [B] float32
     """
 
@@ -40,7 +41,7 @@ class LightCurves(NamedTuple):
 
 
 def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
-    """Load the light curves of variable stars of seven CLASSES, 1,500 of each in total.
+    """Load the light curves of variable stars of seven classes, 1,500 of each in total.
 
     The stars are real. Their periods, amplitudes and shapes come from the OGLE-III catalogue. The
     times of observation are also real. They come from five stars of the MACHO survey, each in two
@@ -52,24 +53,24 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
 
     Args:
         part     "train" for 8,400 stars, "test" for 2,100 others, or "all" for all 10,500
-        length   number T of observations of each star
+        length   number T of observations of each star, at most 690
         rng      seed or numpy.random.Generator for times, phases and noise, or None for the default
                  generator
-        noise    False: the magnitudes are exact
+        noise    False: the magnitudes are exact, but `errors` is the same
         out_of   choose the observations at random from this many consecutive ones, like a telescope
                  that observes the star only occasionally. If None, the observations are
-                 consecutive. For Mira and semi-regular stars, whose periods are long, the index of
-                 an observation is then nearly as informative as its time
+                 consecutive, so for Mira and semi-regular stars, whose periods are long, the index
+                 of an observation is nearly as informative as its time
 
     Returns:
-        `LightCurves`
+        `LightCurves`, in random order of the stars
 
     Raises:
         TypeError: length or out_of is not a whole number
-        ValueError: part is unknown, or not 1 <= length <= out_of <= 690, the length of the shortest
-            series
+        ValueError: part is not "train", "test" or "all", or not 1 <= length <= out_of <= 690, the
+            number of observations in the shortest series
 
-    Source: SOURCES.md, with the licences.
+    Source: tinyattn/data/SOURCES.md, with the licences.
     """
     if part not in ("train", "test", "all"):
         raise ValueError(f'light_curves: part must be "train", "test" or "all", got {part!r}')
@@ -80,11 +81,12 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
         ends = np.cumsum(stored["number"])
         observed = stored["times"] / 1e5, stored["errors"] / 1e3
     nights = min(np.diff(ends, prepend=0))
-    out_of = length if out_of is None else out_of
+    given, out_of = out_of, length if out_of is None else out_of
     if not 1 <= length <= out_of <= nights:
+        between, got = ("", "") if given is None else ("out_of <= ", f", out_of={out_of}")
         raise ValueError(
-            f"light_curves: expected 1 <= length <= out_of <= {nights}, the length of the shortest "
-            f"series, got length={length}, out_of={out_of}"
+            f"light_curves: expected 1 <= length <= {between}{nights}, the length of the shortest "
+            f"series, got length={length}{got}"
         )
     rows = {"train": slice(0, -TEST), "test": slice(-TEST, None), "all": slice(None)}[part]
     label, fourier = label[rows], fourier[:, rows]

@@ -26,16 +26,18 @@ class Molecules(NamedTuple):
     """B molecules of at most N = 29 atoms, including hydrogen, padded with 0.
 
     Attributes:
-        atoms       symbol of each atom, one-hot over SYMBOLS [B, N, 5] float32
-        positions   coordinates in Å, relative to the centre of the molecule [B, N, 3] float32
+        atoms       symbol of each atom, one-hot over SYMBOLS (H, C, N, O, F) [B, N, 5] float32
+        positions   coordinates in Å, relative to the mean of the atoms' positions [B, N, 3]
+                    float32
         bonds       True if two atoms are bonded, whatever the bond order [B, N, N] bool
         mask        True where there is an atom [B, N] bool
-        targets     the properties listed in TARGETS [B, 9] float32
-        smiles      SMILES string, which describes the bonds without hydrogen [B] text
+        targets     nine properties, such as the dipole moment in debye, in the order of
+                    `tinyattn.data.molecules.TARGETS` [B, 9] float32
+        smiles      SMILES strings, which describe the bonds without hydrogen [B] text
     """
 
     atoms: np.ndarray  # one-hot index into SYMBOLS
-    positions: np.ndarray  # [B, N, 3] float32 in Å, relative to the centre of the molecule
+    positions: np.ndarray  # [B, N, 3] float32 in Å, relative to the mean of the atoms
     bonds: np.ndarray  # [B, N, N] bool: True for bonded atoms, whatever the bond order
     mask: np.ndarray  # [B, N] bool, True where there is an atom
     targets: np.ndarray  # [B, 9] float32: TARGETS
@@ -52,12 +54,12 @@ def molecules(part="train"):
         part   "train" for 1,600 molecules, "test" for 400 others, or "all" for all 2,000
 
     Returns:
-        `Molecules`
+        `Molecules`, in random order
 
     Raises:
-        ValueError: part has another value
+        ValueError: part is not "train", "test" or "all"
 
-    Source: Ramakrishnan, Dral, Rupp, von Lilienfeld 2014. SOURCES.md has the details.
+    Source: Ramakrishnan, Dral, Rupp, von Lilienfeld 2014. tinyattn/data/SOURCES.md has the details.
     """
     if part not in ("train", "test", "all"):
         raise ValueError(f'molecules: part must be "train", "test" or "all", got {part!r}')
@@ -77,12 +79,23 @@ def molecules(part="train"):
 
 
 def distances(positions):
-    """Return the distances ‖x_i - x_j‖ between all pairs, [..., N, N].
+    """Return the distances ‖x_i - x_j‖ between all pairs of points, [..., N, N].
 
     Args:
-        positions   positions of the atoms [..., N, 3]
+        positions   positions of the points [..., N, D], such as those of the atoms in `Molecules`
+
+    Returns:
+        the distances, in the unit of the positions
+
+    Raises:
+        ValueError: positions are not numbers [..., N, D]
     """
     positions = np.asarray(positions)
+    if positions.ndim < 2 or positions.dtype.kind not in "fiub":
+        raise ValueError(
+            f"distances: positions must be numbers [..., N, D], got {positions.dtype} of shape "
+            f"{positions.shape}"
+        )
     if positions.dtype.kind != "f":
         positions = positions.astype(np.float64)  # differences of unsigned integers would wrap
     return np.linalg.norm(positions[..., :, None, :] - positions[..., None, :, :], axis=-1)

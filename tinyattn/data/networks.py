@@ -12,11 +12,11 @@ from tinyattn.graph import Graph
 
 
 def karate_club():
-    """Load 34 members of a karate club with 78 ties, and the club that each joined when it split.
+    """Load a graph of the 78 ties between 34 members of a karate club, which later split in two.
 
     Returns:
         (graph, club). Every tie is stored as two edges, and there are no node features. club [34]
-        int is 0 for members who stayed with the instructor (node 0) and 1 for those who left with
+        int64 is 0 for members who stayed with the instructor (node 0) and 1 for those who left with
         the officer (node 33)
 
     Source: Zachary 1977.
@@ -26,12 +26,12 @@ def karate_club():
 
 
 def les_miserables():
-    """Load the 77 characters of Les Misérables, with a tie between any two who meet in a chapter.
+    """Load a graph of the 77 characters of Les Misérables. A tie means that two meet in a chapter.
 
     Returns:
         (graph, names). Each of the 254 ties is stored as two edges, and `graph.edge_attr` [508]
-        float32 is the number of chapters in which the two characters meet. names is the list of
-        the characters' names, in the order of the nodes
+        float32 is the number of chapters in which the two characters meet. There are no node
+        features. names is the list of the characters' names, in the order of the nodes
 
     Source: Knuth 1993.
     """
@@ -59,20 +59,21 @@ def _arrays():
 def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
     """Generate a random graph in which ties depend on whether two nodes are in the same group.
 
-    Every tie between two nodes is stored as two edges.
+    Every tie between two nodes is stored as two edges. No node has a tie to itself.
 
     Args:
-        sizes     number of nodes in each group
+        sizes     list with the number of nodes in each group
         inside    probability of a tie between two nodes of the same group
         between   probability of a tie between two nodes of different groups
         rng       seed or numpy.random.Generator, or None for the default generator
 
     Returns:
-        (graph, group), where group [N] int is the index of each node's group
+        (graph, group), where group [N] int64 is the index of each node's group, in ascending order
 
     Raises:
         TypeError: a probability is not a number
-        ValueError: a probability is not between 0 and 1, or sizes are not whole numbers >= 0
+        ValueError: a probability is not between 0 and 1, or sizes is not a list of one or more
+            whole numbers >= 0
 
     Source: Holland et al. 1983.
     """
@@ -80,8 +81,8 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
     numbers = np.asarray(sizes)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 0).any():
         raise ValueError(
-            "stochastic_block_model: sizes must be a list of whole numbers >= 0, one for each "
-            f"group, got {sizes!r}"
+            "stochastic_block_model: sizes must be a list of one or more whole numbers >= 0, the "
+            f"number of nodes in each group, got {sizes!r}"
         )
     rng, group = generator(rng), np.repeat(np.arange(len(sizes)), sizes)
     N = len(group)
@@ -93,31 +94,31 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
 def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3, rng=None):
     """Generate a graph in which a few neighbours of each node know its class.
 
-    The other neighbours are distractors. A third of the nodes know their class, so their features
-    contain this class and a flag. The features of all other nodes contain a random class. Each node
-    receives messages from at least neighbours[0] and at most neighbours[1] nodes. Of these nodes,
-    `told` have the same class as the receiver and know it, and the rest do not know their class.
-    Weights that depend only on the sender solve the task, but weights that depend on the degrees do
-    not.
+    The other neighbours are distractors. About a third of the nodes know their class, so their
+    features contain this class and a flag, which is 1. The features of all other nodes contain a
+    random class, and their flag is 0. Each node receives messages from at least neighbours[0] and
+    at most neighbours[1] nodes. Of these nodes, `told` have the same class as the receiver and know
+    it, and the rest do not know their class. Weights that depend only on the sender solve the task,
+    but weights that depend on the degrees do not.
 
     Args:
         num_nodes    number of nodes
-        neighbours   (smallest, largest) number of neighbours of a node
-        told         number of neighbours that have the class of the node and know it
+        neighbours   (smallest, largest) number of nodes from which a node receives messages
+        told         number of these nodes that have the class of the receiver and know it
         classes      number of classes
         noise        standard deviation of the noise added to the features, except the flag
         rng          seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         (graph, y, asked). graph.x [N, classes + 1] float32 contains the known or random class as a
-        one-hot row with noise, and the flag. y [N] int contains the true classes, and asked [N]
-        bool is True for the nodes that do not know their class
+        one-hot row with noise, and then the flag. y [N] int64 contains the true classes, and asked
+        [N] bool is True for the nodes that do not know their class
 
     Raises:
-        TypeError: num_nodes, told or classes is not a whole number, or neighbours is not a pair of
-            them
+        TypeError: num_nodes, told or classes is not a whole number, neighbours is not a pair of
+            whole numbers, or noise is not a number
         ValueError: not 0 <= told <= neighbours[0] <= neighbours[1], classes is below 1, noise is
-            negative, or num_nodes is too small for this many neighbours
+            negative, infinite or NaN, or num_nodes is too small for these classes and neighbours
     """
     check_range("distractors", 0, whole=True, num_nodes=num_nodes, told=told)
     check_range("distractors", 1, whole=True, classes=classes)
@@ -131,8 +132,8 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
     least = classes * max(3 * told + 3, neighbours[1] - told + 2)
     if num_nodes < least:
         raise ValueError(
-            f"distractors: expected num_nodes >= {least} for {classes} classes and told={told} of "
-            f"{neighbours[1]} neighbours, got num_nodes={num_nodes}"
+            f"distractors: expected num_nodes >= {least} for classes={classes}, told={told} and "
+            f"neighbours={neighbours}, got num_nodes={num_nodes}"
         )
     rng, node = generator(rng), np.arange(num_nodes)
     y, knows = rng.permutation(node % classes), np.zeros(num_nodes, bool)

@@ -23,16 +23,17 @@ TRIES = 200  # number of attempts to place a shape without hiding another one to
 
 
 class Overlaps(NamedTuple):
-    """B images and their M objects, which are numbered consecutively across all images.
+    """B images and their M objects, which are numbered from 0 across all images.
 
     Attributes:
-        images   colours between 0 and 1 [B, SIDE, SIDE, 3] float32
-        truth    index of the object that each pixel belongs to, -1 for the background
-                 [B, SIDE, SIDE] int64
-        kind     index into KINDS [M] int64
-        size     radius of a circle, in pixels [M] float32. A square has the side 1.7 · size, and a
-                 triangle has this base and height
-        centre   column and row of the centre, in pixels [M, 2] float32
+        images   RGB images of 20 by 20 pixels with values from 0 to 1 [B, 20, 20, 3] float32
+        truth    index from 0 to M - 1 of the object that each pixel belongs to, -1 for the
+                 background [B, 20, 20] int64
+        kind     0 for a circle, 1 for a square, 2 for a triangle [M] int64
+        size     size in pixels [M] float32, which is the radius of a circle. The side of a square
+                 is 1.7 · size, and so are the base and the height of a triangle
+        centre   column and row of the centre, in pixels from the centre of the first pixel [M, 2]
+                 float32
     """
 
     images: np.ndarray
@@ -45,13 +46,14 @@ class Overlaps(NamedTuple):
 def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
     """Generate n images of overlapping shapes, each shape in one of eight colours.
 
-    A shape is omitted if it would hide too much of another shape at every position that was tried.
+    At least 35% of the pixels of each shape stay visible. A shape is omitted if it would hide more
+    of another one at every position that was tried.
 
     Args:
         n          number of images
         rng        seed or numpy.random.Generator, or None for the default generator
         objects    (smallest, largest) number of shapes to draw in an image
-        noise      standard deviation of the noise added to every colour of every pixel
+        noise      standard deviation of the noise added to each of the three colours of each pixel
         outlined   False: shapes that touch have different colours. True: an image has only two
                    colours, so shapes that touch may share one, and only a dark outline one pixel
                    wide separates them
@@ -60,8 +62,10 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
         `Overlaps`
 
     Raises:
-        TypeError: n is not a whole number, or objects is not a pair of them
-        ValueError: n or noise is negative, or not 1 <= objects[0] <= objects[1] <= 8
+        TypeError: n is not a whole number, objects is not a pair of whole numbers, or noise is not
+            a number
+        ValueError: n is negative, noise is negative, infinite or NaN, or not 1 <= objects[0] <=
+            objects[1] <= 8
 
     Source: slide K58.
     """

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.data.tokenizers.simple import checked
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 
@@ -31,7 +32,7 @@ class Agreement(NamedTuple):
     """A set of n sentences, each with a hidden verb and the subject that it must agree with.
 
     Attributes:
-        ids       token ids, with PAD after the end [n, T] int64
+        ids       token ids, indices into WORDS, with PAD after the end [n, T] int64
         plural    1 if the hidden verb is plural, and 0 if it is singular [n] int64
         verb      position of the hidden verb in the sentence [n] int64
         subject   position of the subject with which this verb agrees [n] int64
@@ -52,7 +53,8 @@ def agreement(n, distance, before=2, rng=None):
 
     Args:
         n          number of sentences
-        distance   number of words from the subject to its verb, or one number for each sentence [n]
+        distance   number of words from the subject to its verb, at least 1 (the verb follows
+                   directly), or one number for each sentence [n]
         before     largest number of fillers before the subject
         rng        seed or numpy.random.Generator, or None for the default generator
 
@@ -61,7 +63,8 @@ def agreement(n, distance, before=2, rng=None):
 
     Raises:
         TypeError: n or before is not a whole number
-        ValueError: n or before is negative, or distance is not one whole number >= 1 or n of them
+        ValueError: n or before is negative, or distance is neither a whole number >= 1 nor n of
+            them
     """
     check_range("agreement", 0, whole=True, n=n, before=before)
     given, distance = distance, np.asarray(distance)
@@ -70,8 +73,8 @@ def agreement(n, distance, before=2, rng=None):
     rng, farthest = generator(rng), int(np.max(distance, initial=1))
     if distance.shape not in ((), (n,)):
         raise ValueError(
-            f"agreement: distance must be one number, or one for each of the {n} sentences, got "
-            f"shape {distance.shape}"
+            f"agreement: distance must be one number, or one for each sentence (n={n}), got shape "
+            f"{distance.shape}"
         )
     distance = np.broadcast_to(distance, (n,))
     T = before + farthest + 4
@@ -137,17 +140,9 @@ def read(ids):
     """Return the words of one sentence as a text, without padding.
 
     Args:
-        ids   token ids of the sentence [T]
+        ids   token ids of the sentence [T], indices into WORDS
 
     Raises:
         ValueError: ids are not whole numbers [T] from 0 to the number of words - 1
     """
-    ids = np.asarray(ids)
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise ValueError(
-            "read: ids must be whole numbers [T], the token ids of one sentence, got "
-            f"{ids.dtype} of shape {ids.shape}"
-        )
-    if ids.min(initial=0) < 0 or ids.max(initial=0) >= len(WORDS):
-        raise ValueError(f"read: expected token ids from 0 to {len(WORDS) - 1}, got {ids.tolist()}")
-    return " ".join(WORDS[i] for i in ids if i != PAD)
+    return " ".join(WORDS[i] for i in checked("read", ids, len(WORDS)) if i != PAD)

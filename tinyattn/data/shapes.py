@@ -26,13 +26,14 @@ SPARE = 4  # points generated for each point that is kept
 
 
 class Shapes(NamedTuple):
-    """B clouds of N points on a surface. The points of each cloud come in random order.
+    """B clouds of N points each, in random order. The points of a cloud are on one surface.
 
     Attributes:
-        points   coordinates relative to the middle of the surface, with the farthest point at
-                 distance 1 before noise is added [B, N, 3] float32
-        part     index into PARTS [B, N] int64
-        kind     index into KINDS [B] int64
+        points   coordinates relative to the middle of the bounding box of the upright cloud, scaled
+                 so that the farthest point is at distance 1 before noise is added [B, N, 3] float32
+        part     index of the part to which each point belongs, such as the leg of a chair, in
+                 `tinyattn.data.shapes.PARTS` [B, N] int64
+        kind     index of the kind of each surface: ball, ring, chair, lamp, mug [B] int64
     """
 
     points: np.ndarray  # [B, N, 3] float32, the farthest at distance 1 before noise is added
@@ -46,13 +47,15 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
     Args:
         B         number of surfaces
         N         number of points on each surface
-        kinds     names of the kinds to choose from, a selection of KINDS
+        kinds     names of the kinds to choose from, a tuple or list. The default is all kinds:
+                  "ball", "ring", "chair", "lamp", "mug"
         rotated   True: each surface is rotated at random. False: all surfaces are upright
-        uneven    the density varies like exp(uneven · s) along a random direction, where s grows
-                  from -1 to 1 across the surface, so 0 means a uniform density. The number of
-                  points on a part is proportional to the square root of its area, so that thin legs
-                  do not vanish
-        noise     standard deviation of the noise added to the coordinates of the points
+        uneven    how unevenly the points are spread: their density varies like exp(uneven · s)
+                  along a random direction, where s grows from -1 to 1 across the surface. With 0,
+                  the mean number of points on a part is proportional to the square root of its
+                  area, so that thin legs do not vanish
+        noise     standard deviation of the noise added to the coordinates of the points, whose
+                  largest distance from the middle is 1
         rng       seed or numpy.random.Generator, or None for the default generator
 
     Returns:
@@ -60,15 +63,16 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
 
     Raises:
         TypeError: B or N is not a whole number, or uneven or noise is not a number
-        ValueError: a kind is unknown, B is negative, N is below 2, noise is negative, or not
-            -300 <= uneven <= 300
+        ValueError: kinds is not a tuple or list of known kinds or is empty, B is negative, N is
+            below 2, noise is negative, infinite or NaN, or not -300 <= uneven <= 300
 
     Source: slide K42.
     """
-    if not isinstance(kinds, tuple | list) or not kinds or set(kinds) - set(KINDS):
+    if not isinstance(kinds, tuple | list) or not kinds or any(k not in KINDS for k in kinds):
+        advice = f". Write kinds=({kinds!r},)" if isinstance(kinds, str) else ""
         raise ValueError(
             f"shapes: kinds must be from {', '.join(KINDS)}, as a tuple of at least one, got "
-            f"{kinds!r}"
+            f"{kinds!r}{advice}"
         )
     check_range("shapes", 0, whole=True, B=B)
     check_range("shapes", 2, whole=True, N=N)

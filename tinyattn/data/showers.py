@@ -34,22 +34,25 @@ EDGES = np.concatenate([[0.0], np.cumsum(THICKNESS)])  # cm: where layers begin 
 class Showers(NamedTuple):
     """The hits and showers of all events of a calorimeter, event by event.
 
+    There are N hits and M showers in E events. A hit is a cell whose energy exceeds the noise, or a
+    point in a tracking plane.
+
     Attributes:
-        position   [N, 3] float32, cm: centre of the cell, where x and y are transverse and z is the
-                   depth
+        position   [N, 3] float32, cm: centre of the cell, or the measured point in a tracking
+                   plane. x and y are transverse, and z is the depth in the calorimeter
         energy     [N] float32, GeV: measured energy, 0 for a hit of a tracking plane
         size       [N, 2] float32, cm: width and thickness of the cell, 0 for a tracking plane
-        layer      [N] int64: 0 to 11 in the calorimeter (with `irregular_cells`, 0 to 5), -3 to -1
+        layer      [N] int64: 0 to 11 in the calorimeter (with irregular cells, 0 to 5), -3 to -1
                    for tracking planes
-        truth      [N] int64: index of the shower with the most energy in the cell, counted across
-                   all events, -1 for noise
-        fraction   [N, K] float32: fraction of the energy from each shower of the event. The
-                   fractions sum to 1, or to 0 for noise. K is the largest possible number of
-                   showers, so objects=(0, 0) gives [N, 0]
-        event      [N] int64: event of the hit, in ascending order
+        truth      [N] int64: index of the shower with the most energy in the cell, from 0 to M - 1
+                   across all events, -1 for noise
+        fraction   [N, K] float32: fraction of the energy that comes from each shower of the event.
+                   The fractions sum to 1, or to 0 for noise. K is the largest possible number of
+                   showers in an event, objects[1]
+        event      [N] int64: index of the event of the hit, in ascending order
         first      [E + 1] int64: event e has the showers first[e] to first[e + 1] - 1
         particle   [M, 3] float32: energy in GeV, and position (x, y) where the shower enters the
-                   calorimeter
+                   calorimeter, in cm
         hadron     [M] bool: True for a hadron, False for an electron
     """
 
@@ -68,8 +71,8 @@ class Showers(NamedTuple):
 def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells=None):
     """Generate events with showers of 5 to 40 GeV in a calorimeter.
 
-    Each particle is a hadron or an electron with probability ½. The hits of an event come in random
-    order.
+    Each shower is caused by a hadron or by an electron, with probability ½ each. The hits of an
+    event come in random order.
 
     Args:
         n         number of events
@@ -77,18 +80,21 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
         objects   (smallest, largest) number of showers in an event
         noise     standard deviation of the noise in each cell in GeV, up to 1. A cell is a hit if
                   its energy exceeds three standard deviations
-        spread    showers enter at |x|, |y| < spread, in cm. With 3 to 5, they overlap
+        spread    largest |x| and |y| at which showers enter, in cm, up to 16. With 3 to 5, many
+                  showers overlap
         planes    number of thin tracking planes before the calorimeter, 0 to 3. They measure the
                   position of each particle precisely, but not its energy
-        cells     cells of the detector [cells, 6], such as `irregular_cells()`. If None,
-                  `geometry()` is used
+        cells     cells of the detector as rows (x, y, z of the centre, width, thickness, layer), in
+                  cm [cells, 6], such as the result of `tinyattn.data.showers.irregular_cells`. If
+                  None, there are twelve layers of square cells
 
     Returns:
         `Showers`
 
     Raises:
-        TypeError: n, objects or planes are not whole numbers
-        ValueError: an argument is out of range, or cells are not [cells, 6]
+        TypeError: n or planes is not a whole number, or objects is not a pair of them
+        ValueError: n is negative, not 0 <= objects[0] <= objects[1], not 0 <= noise <= 1, not 0 <
+            spread <= 16, not 0 <= planes <= 3, or cells are not finite numbers [cells, 6]
 
     Source: slides K46, K59.
     """
@@ -99,16 +105,23 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
     if not is_number(noise) or not 0 <= noise <= 1:
         raise ValueError(
             "showers: noise is a standard deviation in GeV, so expected 0 <= noise <= 1, got "
-            f"noise={noise!r}. A usual value is 0.01"
+            f"noise={noise!r}. The default is 0.01"
         )
     if not is_number(spread) or not 0 < spread <= HALF:
         raise ValueError(f"showers: expected 0 < spread <= {HALF:g} cm, got spread={spread!r}")
     check_range("showers", 0, 3, whole=True, planes=planes)
-    if cells is not None and (np.ndim(cells) != 2 or np.shape(cells)[1] != 6):
-        raise ValueError(
-            "showers: cells must be [cells, 6], as irregular_cells() returns them, got shape "
-            f"{np.shape(cells)}"
-        )
+    if cells is not None:
+        cells = np.asarray(cells)
+        if cells.ndim != 2 or cells.shape[1] != 6 or cells.dtype.kind not in "fiu":
+            raise ValueError(
+                "showers: cells must be [cells, 6], as irregular_cells() returns them, got "
+                f"{cells.dtype} of shape {cells.shape}"
+            )
+        if not np.isfinite(cells).all():
+            raise ValueError(
+                "showers: cells must be finite, but row "
+                f"{int(np.argmin(np.isfinite(cells).all(axis=1)))} has NaN or infinity"
+            )
     rng = generator(rng)
     hits, particles, first = [_no_hits(high)], [np.zeros((0, 6))], [0]
     for _ in range(n):
@@ -130,7 +143,8 @@ def select(showers, events):
 
     Args:
         showers   `Showers`
-        events    indices of the chosen events [n], in any order. An event may be chosen repeatedly
+        events    indices of the chosen events [n], in any order, or a single index. An event may be
+                  chosen repeatedly
 
     Raises:
         ValueError: events are not whole numbers from 0 to the number of events - 1
@@ -138,10 +152,9 @@ def select(showers, events):
     E, given = len(showers.first) - 1, np.atleast_1d(np.asarray(events))
     events = given if given.size else np.zeros(0, np.int64)
     if events.ndim != 1 or events.dtype.kind not in "iu" or not np.isin(events, range(E)).all():
-        raise ValueError(
-            f"select: events must be indices from 0 to {E - 1}, got {given.tolist()}. Write "
-            "np.flatnonzero(mask) for a mask"
-        )
+        expected = f"indices from 0 to {E - 1}" if E else "empty, because there are no events"
+        advice = ". Write np.flatnonzero(mask) for a mask" if given.dtype == bool else ""
+        raise ValueError(f"select: events must be {expected}, got {given.tolist()}{advice}")
     # index of the first hit of each event
     begin = np.searchsorted(showers.event, np.arange(len(showers.first)))
     rows = [np.arange(begin[e], begin[e + 1]) for e in events]
@@ -263,17 +276,19 @@ def irregular_cells(rng=None, density=1.0):
 
     Args:
         rng       seed or numpy.random.Generator, or None for the default generator
-        density   relative number of cells. 2 doubles the number of cells and halves their area
+        density   relative number of cells, at least 0.06. 2 doubles the number of cells and halves
+                  their area
 
     Raises:
-        ValueError: density is not finite, or a layer would have fewer than 4 cells
+        ValueError: density is not a finite number, or so small that a layer would have fewer than 4
+            cells
     """
     fewest = (
         round(density * min(CELLS_IN_LAYER)) if is_number(density) and np.isfinite(density) else 0
     )
     if fewest < 4:  # the width of a cell is computed from three others
         raise ValueError(
-            f"irregular_cells: expected a finite density >= 0.06, got density={density!r}"
+            f"irregular_cells: expected 0.06 <= density < inf, got density={density!r}"
         )
     rng = generator(rng)
     layers, front = [], 0.0

@@ -10,6 +10,8 @@ import re
 
 import numpy as np
 
+from tinyattn.data.tokenizers.simple import as_array
+
 # The characters of a typewriter. All other characters are replaced by these or left out.
 ALPHABET = "\n !\"#%&'()*+,-./0123456789:;<=>?@[]_abcdefghijklmnopqrstuvwxyz{|}" + (
     "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -18,11 +20,12 @@ SPELLED = {"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-
 
 
 def english():
-    """Return Python's help texts, English sentences about this language, as one long string.
+    """Return Python's help texts, which describe the language in English, as one long string.
 
-    The text is the dictionary of the module `pydoc_data.topics` (which `help("for")` prints), with
-    its topics in alphabetical order: about 400,000 characters after cleaning. Each paragraph is one
-    line. Ruled lines, asterisks for emphasis and characters outside ALPHABET are removed.
+    They come from the module `pydoc_data.topics` (`help("for")` prints one of them), in
+    alphabetical order of the topics: about 400,000 characters. Each paragraph is one line. Quotes
+    and dashes are plain ones. Ruled lines, asterisks, and characters outside
+    `tinyattn.data.text.ALPHABET` (letters, digits and common ASCII signs) are removed.
 
     The text differs slightly between versions of Python, so build your vocabulary from the text.
     """
@@ -50,22 +53,24 @@ def clean(text):
 def windows(ids, *, batch_size, length):
     """Cut a sequence into batches of consecutive windows, for truncated backpropagation.
 
-    The sequence is cut into `batch_size` long streams, and each stream into windows of `length`.
-    Row b of a batch continues where row b of the previous batch ended, so a state can be passed
-    from batch to batch. Iterating yields x [B, T] and y [B, T], where y[b, t] is the id that
-    follows x[b, t] in the sequence. An incomplete window at the end is dropped.
+        for x, y in data.windows(ids, batch_size=32, length=64): ...
+
+    The sequence is cut into B streams of equal length, and each stream into windows of T ids. Row b
+    of a batch continues where row b of the previous batch ended, so a state can be passed from
+    batch to batch. A loop yields x [B, T] and y [B, T], where y[b, t] is the id that follows
+    x[b, t] in the sequence. Ids at the end that do not fill a batch are dropped.
 
     Args:
-        ids          whole numbers [N]
+        ids          token ids, whole numbers [N] with N > B · T
         batch_size   number B of streams
         length       number T of ids in a window
 
     Returns:
-        `Windows`, which you can iterate over more than once
+        `Windows`, which you can iterate over more than once. Its `len()` is the number of batches
 
     Raises:
-        ValueError: the ids are not whole numbers [N], there are too few of them, or batch_size or
-            length is not a whole number >= 1
+        ValueError: ids are not whole numbers [N], N <= B · T, or batch_size or length is not a
+            whole number >= 1
     """
     return Windows(ids, batch_size, length)
 
@@ -80,11 +85,18 @@ class Windows:
     """
 
     def __init__(self, ids, batch_size, length):
-        ids = np.asarray(ids)
-        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        ids = as_array(ids)
+        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+            advice = "Join several sequences with np.concatenate(ids)"
+            if ids.dtype.kind in "US":
+                advice = "A tokenizer turns text into ids"
+            elif ids.ndim == 0:
+                advice = "Pass a list of token ids"
+            elif ids.ndim == 1 and ids.dtype.kind in "fb":
+                advice = "Convert them with np.asarray(ids, int)"
             raise ValueError(
-                f"windows: ids must be whole numbers [N], got {ids.dtype} of shape {ids.shape}. A "
-                "tokenizer turns text into ids"
+                f"windows: ids must be whole numbers [N], got {ids.dtype} of shape {ids.shape}. "
+                f"{advice}"
             )
         for name, value in (("batch_size", batch_size), ("length", length)):
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
@@ -95,7 +107,8 @@ class Windows:
         if self.count < 1:
             raise ValueError(
                 f"windows: batch_size={batch_size} and length={length} need at least "
-                f"{batch_size * length + 1} ids, got {len(ids)}. Reduce batch_size or length"
+                f"{batch_size * length + 1} ids, got {len(ids)}. Pass more ids, or reduce "
+                "batch_size or length"
             )
         used = batch_size * self.count * self.length
         self.x = ids[:used].reshape(batch_size, -1)  # [B, windows · T]

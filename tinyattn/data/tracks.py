@@ -24,14 +24,17 @@ BENT = 1.2  # largest curvature; above 2, a particle would turn back before the 
 class Tracks(NamedTuple):
     """The hits and particles of all events of a drift chamber, event by event.
 
+    Lengths are in units of the radius of the chamber.
+
     Attributes:
-        wire        [N, 2] float32: position of the wire of the hit
-        drift       [N] float32: distance at which a particle passed the wire
-        truth       [N] int64: index of the particle of the hit, counted across all events, -1 for
-                    noise
-        event       [N] int64: event of the hit, in ascending order
+        wire        [N, 2] float32: position (x, y) of the wire of the hit
+        drift       [N] float32: measured distance at which a particle passed the wire, or a random
+                    one for noise
+        truth       [N] int64: index of the particle of the hit, from 0 to M - 1 across all events,
+                    -1 for noise
+        event       [N] int64: index of the event of the hit, in ascending order
         curvature   [M] float32: 1 / radius of the circle of a particle, positive if it turns left
-        angle       [M] float32: direction in which the particle starts, in -π..π
+        angle       [M] float32: direction in which the particle starts, in radians from -π to π
     """
 
     wire: np.ndarray
@@ -45,9 +48,9 @@ class Tracks(NamedTuple):
 def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
     """Generate events with particles and noise hits in a drift chamber.
 
-    A particle with start angle φ₀ and curvature κ crosses the ring of radius r at the angle φ₀ +
-    arcsin(κ r / 2). If several particles pass through one cell, only the particle nearest to the
-    wire gives a hit.
+    A particle with start angle φ₀ and curvature κ crosses the ring of wires with radius r at the
+    angle φ₀ + arcsin(κ r / 2). If several particles pass near the same wire, only the nearest one
+    gives a hit. The hits of an event come in random order.
 
     Args:
         n         number of events
@@ -62,9 +65,10 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
         `Tracks`
 
     Raises:
-        TypeError: n is not a whole number, or objects or noise is not a pair of them
-        ValueError: an argument is out of range, or the particles do not fit on a circle with this
-            `apart`
+        TypeError: n is not a whole number, objects or noise is not a pair of whole numbers, or
+            apart is not a number
+        ValueError: a number is negative, the smallest number of particles or noise hits exceeds the
+            largest, or not apart · objects[1] < 2π
 
     Source: slide K60.
     """
@@ -74,8 +78,8 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
     check_range("tracks", 0, below=math.inf, apart=apart)
     if not apart * objects[1] < 2 * np.pi:
         raise ValueError(
-            f"tracks: {objects[1]} particles with angles at least {apart} rad apart do not fit on "
-            "a circle of 2π. Choose a smaller apart= or fewer objects"
+            f"tracks: expected apart · objects[1] < 2π, so that the start angles fit on a circle, "
+            f"got apart={apart} rad and objects={objects}"
         )
     rng = generator(rng)
     hits, curvatures, angles, M = [], [], [], 0

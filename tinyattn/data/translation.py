@@ -23,6 +23,7 @@ from tinyattn.engine.ranges import check_range
 FIRST_YEAR = 1000  # first year in the file
 YEARS = (1700, 2100)  # range of the years in dates
 TIMES = 1000  # "in {0} days" has numbers below this
+KINDS = ("date", "number", "time")
 # The parts of German numbers, which are one long word, besides the numbers up to twelve and the
 # tens.
 STEMS = {
@@ -31,7 +32,7 @@ STEMS = {
 }
 
 
-def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
+def phrases(n, language="de", rng=None, kinds=KINDS):
     """Generate n different phrases, [(English, translation)].
 
     The phrases are dates, numbers up to 9,999, and times in the past or future:
@@ -54,12 +55,13 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
 
     Raises:
         TypeError: n is not a whole number
-        ValueError: the language or a kind is unknown, or n is negative or above 60,000 (for fewer
-            kinds, above 5,000 for each kind and 50,000 for dates)
+        ValueError: the language or a kind is unknown, or n is negative or above 60,000. If kinds
+            are omitted, the limit is the sum of 50,000 for dates, 5,000 for numbers and 5,000 for
+            times
     """
-    _check_language(language)
-    makers = {"date": _date, "number": _number, "time": _time}
-    if not isinstance(kinds, tuple | list) or not kinds or set(kinds) - set(makers):
+    _check_language("phrases", language)
+    makers = dict(zip(KINDS, (_date, _number, _time), strict=True))
+    if not isinstance(kinds, tuple | list) or not kinds or any(k not in KINDS for k in kinds):
         raise ValueError(
             f"phrases: kinds must be from date, number and time, got {kinds!r}. Pass a tuple, such "
             'as ("date",)'
@@ -92,7 +94,7 @@ def software(language="de"):
     Raises:
         ValueError: the language is unknown
     """
-    _check_language(language)
+    _check_language("software", language)
     lines = _lines(language, "software")
     return list(zip(lines[: len(lines) // 2], lines[len(lines) // 2 :], strict=True))
 
@@ -110,7 +112,7 @@ def tokenizer(language="de"):
     Raises:
         ValueError: the language is unknown
     """
-    _check_language(language)
+    _check_language("tokenizer", language)
     stems = {*STEMS[language], *(_lines(language, "cardinals")[i] for i in [*range(13), *TENS])}
     marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     cutter = WordPiece([*marks, *stems, *(f"##{stem}" for stem in stems)], lower=False)
@@ -140,12 +142,13 @@ def from_pairs(pairs, tokenizer=None):
                     marks of both sides
 
     Returns:
-        (source [n, S], target [n, T], tokenizer), where the token ids are padded to the longest
+        (source [n, S] int64, target [n, T] int64, tokenizer), where the token ids of each side are
+        padded to its longest text
 
     Raises:
         TypeError: pairs is not a list, for example a dictionary, or tokenizer is not a WordPiece
-        ValueError: pairs is empty, an entry is not a pair of texts with words, or the given
-            tokenizer does not know a word
+        ValueError: pairs is empty, an entry is not a pair of texts that are not empty, or the
+            given tokenizer does not know a word
     """
     if not hasattr(pairs, "__iter__") or isinstance(pairs, str | dict):
         raise TypeError(
@@ -160,14 +163,14 @@ def from_pairs(pairs, tokenizer=None):
     if not (tokenizer is None or isinstance(tokenizer, WordPiece)):
         raise TypeError(
             "from_pairs: tokenizer must be a WordPiece or None, got an object of type "
-            f"{type(tokenizer).__name__}. Leave it out to build one from the pairs"
+            f"{type(tokenizer).__name__}. Leave tokenizer= out to build one from the pairs"
         )
     pairs = [tuple(pair) if isinstance(pair, tuple | list) else pair for pair in pairs]
     for i, pair in enumerate(pairs):
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(map(_has_words, pair))):
             raise ValueError(
-                f"from_pairs: pair {i} must be (text, translation), two texts "
-                f"with words, got {pair!r}"
+                f"from_pairs: pairs[{i}] must be (text, translation), two strings that are not "
+                f"empty, got {pair!r}"
             )
     if not pairs:
         raise ValueError("from_pairs: pairs is empty. Pass at least one pair of texts")
@@ -178,7 +181,7 @@ def from_pairs(pairs, tokenizer=None):
         tokenizer = WordPiece([*marks, *words], lower=False)
     unknown = dict.fromkeys(word for text in texts for word in tokenizer.unknown(text))
     if unknown:
-        more = f" and {len(unknown) - 5} more words" if len(unknown) > 5 else ""
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         raise ValueError(
             "from_pairs: the tokenizer does not know "
             f"{', '.join(map(repr, [*unknown][:5]))}{more}. Leave tokenizer= out to build one that "
@@ -247,9 +250,11 @@ def _time(language, rng):
 # ---------------------------------------------------------------- the file
 
 
-def _check_language(language):
-    if language not in STEMS:
-        raise ValueError(f"translation: language must be {' or '.join(STEMS)}, got {language!r}")
+def _check_language(name, language):
+    if language not in [*STEMS]:
+        raise ValueError(
+            f'{name}: language must be "de" (German) or "fr" (French), got {language!r}'
+        )
 
 
 @cache

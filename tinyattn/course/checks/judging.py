@@ -329,7 +329,7 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
     if kind == "bool" and came.dtype != bool:
         raise Diagnosis(f"{start}It should be a boolean array, but yours has dtype {came.dtype}")
     if np.isnan(came.astype(complex)).any() and not np.isnan(expected.astype(complex)).any():
-        raise Diagnosis(f"{start}{np.isnan(came).sum()} of {came.size} numbers are NaN", "with NaN")
+        raise Diagnosis(f"{start}NaN in {np.isnan(came).sum()} of {came.size} numbers", "with NaN")
     if _same(came, expected, rtol, atol):
         return
     difference = np.abs(came.astype(complex) - expected.astype(complex))

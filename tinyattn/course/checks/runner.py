@@ -213,11 +213,14 @@ def decode(value, depth=0):
         ValueError: `encode` does not write such a value
     """
     if depth > DEEPEST + 5:
-        raise ValueError("plain data is nested too deeply")
+        raise ValueError(f"decode: plain data is nested in more than {DEEPEST + 5} levels")
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is not dict or len(value) != 1:
-        raise ValueError(f"expected plain data, got an entry of type {type(value).__name__}")
+        raise ValueError(
+            "decode: expected plain data as `encode` writes it, got an entry of type "
+            f"{type(value).__name__}"
+        )
     ((kind, content),) = value.items()
     if kind == "array":
         return _array(*content)
@@ -228,13 +231,22 @@ def decode(value, depth=0):
         return {str(k): decode(v, depth + 1) for k, v in content}
     if kind == "other":
         return types.SimpleNamespace(type=str(content)[:100])
-    raise ValueError("expected plain data, got an entry of an unknown kind")
+    raise ValueError(
+        f"decode: expected plain data as `encode` writes it, got the kind {str(kind)[:100]!r}"
+    )
 
 
 def _array(dtype, shape, data):
     if dtype not in DTYPES or not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError("expected a plain array, got an unknown dtype or a wrong shape")
+        raise ValueError(
+            f"decode: expected an array of numbers, got dtype {str(dtype)[:100]} and shape "
+            f"{str(shape)[:100]}"
+        )
     content = base64.b64decode(data, validate=True)
-    if len(content) != math.prod(shape) * np.dtype(dtype).itemsize:
-        raise ValueError("the shape does not fit the data")
+    expected = math.prod(shape) * np.dtype(dtype).itemsize
+    if len(content) != expected:
+        raise ValueError(
+            f"decode: expected {expected} bytes for {dtype} of shape {str(shape)[:100]}, got "
+            f"{len(content)}"
+        )
     return np.frombuffer(content, dtype).reshape(shape).copy()

@@ -19,17 +19,28 @@ class BytePairs:
         tokenizer = BytePairs.train(text, 1000)
         tokenizer.encode("the theory")
 
+    `len(tokenizer)` is the number of tokens.
+
     Args:
-        tokens    list of the bytes of each token, in the order of their ids
-        merges    list of token ids (a, b, c) in order of priority: neighbours a and b become c
+        tokens    list of the tokens as bytes, such as b"th", in the order of their ids from 0
+        merges    list of triples of token ids (a, b, c) in order of priority: neighbours a and b
+                  become c
         special   {text: token id} of special tokens, such as the end of a text. They are found
                   before a text is cut into words. If None, there are none
-        split     function that cuts a text into words, within which pairs are merged. The default
-                  is the rule of GPT-2
-        unknown   token id for bytes that have no token. If None, such bytes are an error
+        split     function that cuts a text into a list of words, within which pairs are merged. The
+                  default is the rule of GPT-2
+        unknown   token id for bytes that have no token. If None, `encode` raises an error for them
+
+    Raises:
+        TypeError: special is neither a dictionary nor None
     """
 
     def __init__(self, tokens, merges, special=None, split=split_gpt2, unknown=None):
+        if not (special is None or isinstance(special, dict)):
+            raise TypeError(
+                f"BytePairs: special must be a dictionary {{text: token id}} or None, got "
+                f"{special!r}"
+            )
         self.tokens, self.special, self.split = list(tokens), dict(special or {}), split
         self.merges = {(a, b): (rank, c) for rank, (a, b, c) in enumerate(merges)}
         single = {
@@ -53,29 +64,37 @@ class BytePairs:
 
         Args:
             text         the text
-            vocab_size   number of tokens
+            vocab_size   number of tokens, including the 256 bytes and the special tokens
             special      list of texts that each become one token
-            split        function that cuts a text into words, within which pairs are merged
+            split        function that cuts a text into a list of words, within which pairs are
+                         merged. The default is the rule of GPT-2
 
         Returns:
             a `BytePairs`
 
         Raises:
             TypeError: text is not a string, vocab_size is not a whole number, or special is not a
-                list
-            ValueError: vocab_size is too small for the bytes and the special tokens
+                list of strings
+            ValueError: vocab_size is below 256 plus the number of special tokens, or a special
+                token is empty or repeated
         """
         check_text("BytePairs.train", text, advice='Join several texts with "".join(texts)')
         check_range("BytePairs.train", whole=True, vocab_size=vocab_size)
-        if not isinstance(special, list | tuple):
+        if not isinstance(special, list | tuple) or not all(isinstance(s, str) for s in special):
+            advice = f". Write special=[{special!r}]" if isinstance(special, str) else ""
             raise TypeError(
-                f"BytePairs.train: special must be a list of texts, got {special!r}. Write "
-                f"special=[{special!r}]"
+                f"BytePairs.train: special must be a list of texts, got {special!r}{advice}"
+            )
+        if "" in special or len(set(special)) < len(special):
+            raise ValueError(
+                "BytePairs.train: special must contain different texts, none of them empty, got "
+                f"{list(special)}"
             )
         if vocab_size < 256 + len(special):
+            s = "s" * (len(special) != 1)
             raise ValueError(
                 f"BytePairs.train: expected vocab_size >= {256 + len(special)} (256 bytes and "
-                f"{len(special)} special tokens), got vocab_size={vocab_size}"
+                f"{len(special)} special token{s}), got vocab_size={vocab_size}"
             )
         tokens, merges = [bytes([b]) for b in range(256)], []
         pairs = _Pairs(Counter(split(text)))
@@ -91,7 +110,10 @@ class BytePairs:
 
     @classmethod
     def from_gguf(cls, metadata):
-        """Build the tokenizer that is stored in a GGUF file, if its kind is "gpt2".
+        """Build the byte-pair tokenizer that is stored in a GGUF file.
+
+        The file must name the kind "gpt2" and the rule of GPT-2 or SmolLM for cutting a text into
+        words.
 
         Args:
             metadata   {key: value} of the file, the field `metadata` of a `GGUF`
@@ -100,8 +122,15 @@ class BytePairs:
             a `BytePairs`
 
         Raises:
-            ValueError: the tokenizer is of another kind, or an entry is missing or damaged
+            TypeError: metadata is not a dictionary
+            ValueError: the tokenizer is of another kind or cuts words by another rule, or an entry
+                is missing or damaged
         """
+        if not isinstance(metadata, dict):
+            raise TypeError(
+                "BytePairs.from_gguf: metadata must be a dictionary, the field metadata of a GGUF, "
+                f"got an object of type {type(metadata).__name__}"
+            )
         kind, pre = (metadata.get(f"tokenizer.ggml.{k}") for k in ("model", "pre"))
         pre = "default" if pre is None else pre
         splits = {
@@ -110,6 +139,8 @@ class BytePairs:
             "default": split_gpt2,
             "smollm": split_digits,
         }
+        if kind is None:
+            _misfit("model", "missing, so metadata contains no tokenizer")
         if kind != "gpt2" or not isinstance(pre, str) or pre not in splits:
             raise ValueError(
                 f"BytePairs.from_gguf: the tokenizer is {kind!r} with the pre-tokenizer {pre!r}, "
@@ -138,6 +169,8 @@ class BytePairs:
     def encode(self, text):
         """Return the token ids of `text`, [T] int64.
 
+        A special token in the text becomes its own token id.
+
         Raises:
             TypeError: `text` is not a string
             ValueError: a byte has no token, and there is no token for unknown bytes
@@ -158,7 +191,7 @@ class BytePairs:
         Raises:
             ValueError: ids are not integers [T] from 0 to the number of tokens - 1
         """
-        parts = [self.tokens[i] for i in checked(ids, len(self))]
+        parts = [self.tokens[i] for i in checked("BytePairs.decode", ids, len(self))]
         return b"".join(parts).decode("utf-8", errors="replace")
 
     def _word(self, word):
@@ -167,10 +200,11 @@ class BytePairs:
             return self._known[word]
         ids = [self.bytes[b] for b in word.encode("utf-8")]
         if None in ids:
+            c = next(c for c in word if None in [self.bytes[b] for b in c.encode("utf-8")])
             raise ValueError(
-                f"BytePairs: {word!r} has a byte that is not a token, and there is no token for "
-                "unknown bytes. Create the tokenizer with BytePairs(..., unknown=id), or remove "
-                "the character from the text"
+                f"BytePairs.encode: {c!r} has a byte that is not a token, and there is no token "
+                "for unknown bytes. Create the tokenizer with BytePairs(..., unknown=id), or "
+                "remove this character from the text"
             )
         while len(ids) > 1:
             known = [p for p in zip(ids, ids[1:], strict=False) if p in self.merges]
@@ -205,7 +239,8 @@ def _types(metadata):
     if types.shape != (n,) or types.dtype.kind not in "iu":
         _misfit(
             "token_type",
-            f"{types.dtype} {types.shape}, expected a whole number for each of the {n} tokens",
+            f"{types.dtype} of shape {types.shape}, expected a whole number for each of the {n} "
+            "tokens",
         )
     return types.tolist()
 

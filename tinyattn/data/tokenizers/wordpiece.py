@@ -25,6 +25,7 @@ CHINESE = [
     (0x2F800, 0x2FA1F),
 ]
 ONCE = "Call it once for each text"
+BATCH = "For several texts, write tokenizer.batch(texts)"
 LONGEST = 100  # characters; a longer word becomes [UNK]
 
 
@@ -34,27 +35,51 @@ class WordPiece:
         tokenizer = WordPiece("vocab.txt")
         ids, keep = tokenizer.batch(["A cat.", "The dog chased it."])
 
+    `len(tokenizer)` is the number of pieces.
+
     Args:
-        vocabulary   path of a file with one piece per line, or the list of its lines, all of them
-                     different. Pieces that continue a word begin with "##"
+        vocabulary   path of a file with one piece per line, or a list of the pieces. All pieces are
+                     different, and those that continue a word begin with "##". The token id of a
+                     piece is its index, from 0
         lower        True: the text is converted to lower case without accents (as in "uncased"
                      models)
 
     Raises:
-        ValueError: the vocabulary lacks one of [PAD], [UNK], [CLS] and [SEP], or a file has an
-            empty or repeated line. The error names the file and the line
+        FileNotFoundError: there is no such file
+        TypeError: the vocabulary is not a path or a list of strings
+        ValueError: the vocabulary lacks one of [PAD], [UNK], [CLS] and [SEP] or contains a piece
+            twice, or a file is not in UTF-8 or has an empty line
     """
 
     def __init__(self, vocabulary, lower=True):
         source = "the vocabulary"
         if isinstance(vocabulary, str | Path):
             source, vocabulary = vocabulary, _lines(vocabulary)
-        self.tokens, self.lower = list(vocabulary), lower
+        self.tokens = list(vocabulary) if hasattr(vocabulary, "__iter__") else [vocabulary]
+        if not all(isinstance(t, str) for t in self.tokens):
+            raise TypeError(
+                "WordPiece: vocabulary must be the path of a file or a list of strings, got "
+                f"{str(vocabulary)[:100]}"
+            )
+        self.lower = lower
         self.ids = {t: i for i, t in enumerate(self.tokens)}
         missing = [t for t in ("[PAD]", "[UNK]", "[CLS]", "[SEP]") if t not in self.ids]
         if missing:
+            ends = any(f"{t}\n" in self.ids for t in missing)
             raise ValueError(
-                f"WordPiece: {source} has no {', '.join(missing)}. Add one entry for each"
+                f"WordPiece: {source} has no {', '.join(missing)}. "
+                + (
+                    'Remove the "\\n" at the end of each entry'
+                    if ends
+                    else "Add one entry for each"
+                )
+            )
+        if len(self.ids) < len(self.tokens):
+            again = next(i for i, t in enumerate(self.tokens) if self.ids[t] != i)
+            piece = self.tokens[again]
+            raise ValueError(
+                f"WordPiece: the vocabulary contains {piece[:100]!r} twice, at index {again} and "
+                f"{self.ids[piece]}. Remove one of the two"
             )
         special = [t for t in self.tokens if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK)\]", t)]
         self.special = {t: self.ids[t] for t in special}
@@ -65,28 +90,40 @@ class WordPiece:
 
         Args:
             text   the text. A word for which there are no pieces becomes [UNK]
-            pair   a second text. If None, there is only one
+            pair   a second text. If None, the ids are those of [CLS] text [SEP]
 
         Raises:
             TypeError: `text` or `pair` is not a string
         """
-        check_text("WordPiece.encode", text)
+        check_text("WordPiece.encode", text, BATCH)
         if pair is not None:
-            check_text("WordPiece.encode, pair", pair)
+            check_text("WordPiece.encode, pair", pair, ONCE)
         pieces = ["[CLS]", *self.pieces(text), "[SEP]"]
         pieces += [] if pair is None else [*self.pieces(pair), "[SEP]"]
         return np.array([self.ids[p] for p in pieces], np.int64)
 
     def batch(self, texts):
-        """Return (ids [B, T], keep [B, T] bool) of a list of `texts`, padded with [PAD].
+        """Encode a list of B texts, as [CLS] text [SEP], padded with [PAD] to the longest.
 
-        keep is True for tokens, and False for padding. Raises TypeError if `texts` is not a list of
-        strings.
+        Args:
+            texts   list of the texts
+
+        Returns:
+            (ids [B, T] int64, keep [B, T] bool), where keep is True for tokens and False for
+            padding
+
+        Raises:
+            TypeError: `texts` is not a list of strings
         """
         if isinstance(texts, str):
             raise TypeError(
                 "WordPiece.batch: texts must be a list of texts, got a single text. Write [text]"
             )
+        if not hasattr(texts, "__iter__"):
+            raise TypeError(f"WordPiece.batch: texts must be a list of texts, got {texts!r}")
+        texts = list(texts)
+        for i, text in enumerate(texts):
+            check_text(f"WordPiece.batch, texts[{i}]", text, "For pairs of texts, use encode")
         return padded([self.encode(t) for t in texts], self.ids["[PAD]"])
 
     def decode(self, ids):
@@ -97,13 +134,14 @@ class WordPiece:
         Raises:
             ValueError: ids are not integers [T] from 0 to the number of tokens - 1
         """
-        text = " ".join(self.tokens[i] for i in checked(ids, len(self)))
+        text = " ".join(self.tokens[i] for i in checked("WordPiece.decode", ids, len(self)))
         return text.replace(" ##", "")
 
     def pieces(self, text):
         """Return the list of the pieces of `text` as strings, without adding [CLS] and [SEP].
 
-        Raises TypeError if `text` is not a string.
+        A word for which there are no pieces becomes [UNK]. Raises TypeError if `text` is not a
+        string.
         """
         check_text("WordPiece.pieces", text, ONCE)
         found = []
@@ -118,8 +156,8 @@ class WordPiece:
     def unknown(self, text):
         """Return the list of the words of `text` that have no pieces and thus become [UNK].
 
-        Each word is listed once, in the order of the first occurrences. Raises TypeError if `text`
-        is not a string.
+        Each word is listed once, in the form that `words` returns, and in the order of the first
+        occurrences. Raises TypeError if `text` is not a string.
         """
         check_text("WordPiece.unknown", text, ONCE)
         parts = [p for p in self._special.split(text) if p not in self.special]
@@ -127,9 +165,11 @@ class WordPiece:
         return [word for word in words if self._cut(word) == ["[UNK]"]]
 
     def words(self, text):
-        """Return the list of the cleaned words and punctuation marks of `text`, not yet cut.
+        """Return the list of the words and punctuation marks of `text`, before they are cut.
 
-        Raises TypeError if `text` is not a string.
+        Control characters are removed, and if `lower` is True, words are in lower case without
+        accents. A special token such as [CLS] is cut at its brackets. Raises TypeError if `text` is
+        not a string.
         """
         check_text("WordPiece.words", text, ONCE)
         text = "".join(map(_spaced, text))
