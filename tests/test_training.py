@@ -319,7 +319,7 @@ def test_the_line_moves_on_a_screen(capsys, monkeypatch):
     shown = capsys.readouterr()
     assert "training: epoch 1 of 1, batch 5, loss" in shown.err
     assert shown.err.endswith("\r\x1b[K")
-    assert shown.out.startswith("training: 1 of 1 epochs")
+    assert shown.out.startswith("training: 1 of 1 epoch,")
 
 
 def test_a_loss_that_is_not_finite_leaves_the_weights_as_they_were():

@@ -20,8 +20,8 @@ class Rejection(NamedTuple):
 
     Attributes:
         value    1/ε_B, where ε_B is the fraction of the background events that passed the
-                 threshold. It is infinite if none of them passed
-        error    standard error of 1/ε_B
+                 threshold, or infinity if none of them passed
+        error    standard error of 1/ε_B, or infinity if none of them passed
         passed   number of background events that passed the threshold
     """
 
@@ -41,9 +41,9 @@ def roc_curve(scores, labels):
         labels   class of each event [N], 1 for signal and 0 for background
 
     Returns:
-        (ε_S [T], ε_B [T]), the efficiencies of signal and background for T thresholds. Both grow
-        from 0 to 1, because the first threshold is above all scores and the last is the lowest
-        score
+        (ε_S [T], ε_B [T]), the efficiencies of signal and background for T thresholds in descending
+        order: a threshold above all scores, then each different score. Both therefore grow from 0
+        to 1
 
     Raises:
         ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class
@@ -89,29 +89,29 @@ def roc_auc(scores, labels):
 def background_rejection(scores, labels, efficiency):
     """Return 1/ε_B at the highest threshold that a given fraction of the signal passes.
 
-    ε_B is the fraction of the background events that pass this threshold. If n of B background
-    events pass, 1/ε_B is B/n, and its standard error is B/n · √((1 - n/B) / n), which follows from
-    the binomial distribution. For n = 0, both are infinite, because there are too few background
-    events.
+    The threshold is the highest score that at least this fraction of the signal events reaches, and
+    ε_B is the fraction of the background events that reach it. If n of B background events pass,
+    1/ε_B is B/n, and its standard error is B/n · √((1 - n/B) / n), which follows from the binomial
+    distribution. For n = 0, both are infinite, because there are too few background events.
 
     Args:
         scores       score of each event [N], larger where signal is more likely
         labels       class of each event [N], 1 for signal and 0 for background
-        efficiency   ε_S, the fraction of the signal events that must pass, 0 < ε_S <= 1
+        efficiency   ε_S, the fraction of the signal events that must pass, with 0 < ε_S <= 1
 
     Returns:
         a `Rejection`, a named tuple (value, error, passed)
 
     Raises:
         ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, a class
-            has no events, or the efficiency is outside of its range
-        TypeError: the scores or the efficiency are not real numbers
+            has no events, or the efficiency is outside its range
+        TypeError: the scores are not real numbers, or the efficiency is not a single number
 
     Source: slide K28.
     """
     scores, signal = _check_scores_and_labels("background_rejection", scores, labels)
     check_range("background_rejection", None, 1, above=0, efficiency=efficiency)
-    wanted = int(np.ceil(efficiency * signal.sum() - 1e-9))
+    wanted = max(1, int(np.ceil(efficiency * signal.sum() - 1e-9)))
     threshold = np.sort(scores[signal])[-wanted]
     return rejection(int(np.sum(scores[~signal] >= threshold)), int(np.sum(~signal)))
 
@@ -122,18 +122,20 @@ def rejection(passed, total):
     The counts may be sums over several folds.
 
     Args:
-        passed   number of background events that passed
+        passed   number of background events that passed the threshold, 0 <= passed <= total
         total    number of background events
 
     Returns:
         a `Rejection`, a named tuple (value, error, passed)
 
     Raises:
-        ValueError: `total` is not positive, or `passed` is not a number from 0 to total
-        TypeError: `total` is not a number
+        ValueError: total is not positive and finite, or passed is not from 0 to total
+        TypeError: total or passed is not a number
     """
     check_range("rejection", above=0, below=math.inf, total=total)
-    if not is_number(passed) or not 0 <= passed <= total:
+    if not is_number(passed):
+        check_range("rejection", passed=passed)
+    if not 0 <= passed <= total:
         raise ValueError(
             f"rejection: expected 0 <= passed <= total, got passed={passed!r}, total={total}"
         )
@@ -146,22 +148,32 @@ def rejection(passed, total):
 def _check_scores_and_labels(name, scores, labels):
     scores, labels = np.asarray(to_array(scores)), np.asarray(to_array(labels))
     if scores.ndim != 1 or labels.shape != scores.shape:
+        advice = ""
+        if scores.ndim == 2 and scores.shape[1] == 2:
+            advice = ". For the scores of two classes, pass scores[:, 1] - scores[:, 0]"
+        elif scores.ndim == 2 and scores.shape[1] == 1:
+            advice = ". Write .ravel()"
         raise ValueError(
             f"{name}: scores and labels must both be [N], got shapes {scores.shape} and "
-            f"{labels.shape}"
+            f"{labels.shape}{advice}"
         )
     if scores.dtype.kind not in "fiub":
         raise TypeError(f"{name}: scores must be real numbers, got dtype {scores.dtype}")
     if not np.isfinite(scores).all():
         bad = np.flatnonzero(~np.isfinite(scores))
         raise ValueError(
-            f"{name}: scores must be finite, got {scores[bad[0]]} for event {bad[0]} (the first of "
-            f"{len(bad)}). Look for NaN in the output of the model"
+            f"{name}: scores must be finite, got {scores[bad[0]]} for event {bad[0]} (NaN or "
+            f"infinite: {len(bad)} of {len(scores)}). Look for a logarithm of 0, or for a training "
+            "that diverged"
         )
     wrong = ~np.isin(labels, (0, 1))
     if wrong.any():
+        advice = "Pass labels == s, where s is the label of the signal"
+        if labels.dtype.kind == "f" and (labels % 1 != 0).any() and np.isin(scores, (0, 1)).all():
+            advice = "Did you exchange scores and labels?"
         raise ValueError(
-            f"{name}: labels must be 0 (background) or 1 (signal), got {labels[wrong][0].item()!r}"
+            f"{name}: labels must be 0 (background) or 1 (signal), got "
+            f"{labels[wrong][0].item()!r}. {advice}"
         )
     if not 0 < labels.sum() < len(labels):
         found = f"only {int(labels[0])}" if len(labels) else "no events"

@@ -48,22 +48,25 @@ def fit(
 ):
     """Train a model for several epochs, and return the history of its losses.
 
+    Afterwards, the model is in training mode, so call model.eval() before you use its predictions.
+
     Args:
-        model        the first argument of the loss. It needs `parameters()`, and with patience
-                     `state_dict()` and `load_state_dict()`. If it has `train()` and `eval()`, they
-                     switch its mode
+        model        the first argument of the loss, usually an `nn.Module`. It needs
+                     `parameters()`, and with patience `state_dict()` and `load_state_dict()`. If it
+                     has `train()` and `eval()`, they switch its mode
         loss         function loss(model, *batch) that returns the mean loss of a batch as a Tensor
                      with a single number
-        optimizer    an optimizer of the model's parameters
-        train        arrays (x, y, ...) with the examples on the first axis, or an iterable over
-                     batches, such as data.batches or a list
-        valid        held-out data in the same form as `train`, on which the loss is measured in
-                     evaluation mode after each epoch, or None
-        epochs       number of passes over the training data
+        optimizer    an optimizer of the model's parameters, such as an `optim.Adam`
+        train        tuple of arrays (x, y, ...) with the examples on the first axis, a single
+                     array, or an iterable over batches (x, y, ...), such as a list or the result
+                     of `data.batches`
+        valid        held-out data in one of the same forms, on which the loss is measured in
+                     evaluation mode after each epoch. None: no held-out data
+        epochs       number of passes over the training data, at least 1
         batch_size   number of examples in a batch, if `train` contains arrays
         metric       function metric(model, *batch) that returns a number, the mean over the batch,
-                     such as training.accuracy. It is measured on `valid` after each epoch. None: no
-                     metric
+                     such as training.accuracy. It is measured on `valid` in evaluation mode after
+                     each epoch. None: no metric
         patience     number of epochs without a lower held-out loss after which training stops.
                      At the end, the weights of the best epoch are restored. None: train for all
                      epochs, and keep the last weights
@@ -82,11 +85,12 @@ def fit(
 
     Raises:
         FloatingPointError: the loss, or the held-out loss, is not finite
-        ValueError: an argument is outside of its range, there are no batches, `patience` or
-            `metric` is given without `valid`, or the optimizer or the schedule does not belong to
-            the model
-        TypeError: the loss is not a function of (model, x, y) that returns a Tensor with a single
+        ValueError: an argument is outside its range, there are no batches, arrays have different
+            numbers of examples, `patience` or `metric` is given without `valid`, the optimizer has
+            none of the model's parameters, or the schedule belongs to another optimizer
+        TypeError: the loss is not a function of (model, *batch) that returns a Tensor with a single
             number, or another argument is of the wrong type, such as a class
+        RuntimeError: the loss does not depend on a parameter
     """
     check_range("fit", 1, epochs=epochs, patience=patience, optional=("patience",), whole=True)
     check_range("fit", above=0, clip=clip, optional=("clip",))
@@ -145,26 +149,28 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
 
         η = lr · min(1, (t + 1) / (warmup + 1)) · (1 + cos(π t / steps)) / 2
 
-    Mistakes that do not raise an error give warnings, as with `check.watch`.
+    Mistakes that do not raise an error give warnings, as with `check.watch`. Afterwards, the model
+    is in training mode.
 
     Args:
         model          the module that is trained
         loss           function loss(model) that returns a Tensor with a single number
-        steps          number of steps
-        lr             learning rate without the two factors
+        steps          number of steps, at least 1
+        lr             learning rate before it is multiplied by the two factors
         warmup         number of steps in which the learning rate grows
         weight_decay   weight decay λ of AdamW
-        clip           largest norm of all gradients together, to which larger gradients are scaled
-                       down, or None
+        clip           largest norm of all gradients together. Larger gradients are scaled down to
+                       this norm. None: they are not scaled
 
     Returns:
-        a list with the loss of each step, before the step
+        a list of floats, the loss of each step before the weights change in this step
 
     Raises:
         TypeError: the loss is not a function of the model that returns a Tensor with a single
             number, or another argument is of the wrong type
         FloatingPointError: the loss is not finite
-        ValueError: an argument is outside of its range
+        ValueError: an argument is outside its range, or the model has no parameters
+        RuntimeError: the loss does not depend on a parameter
     """
     check_range("fit_steps", 1, steps=steps, whole=True)
     check_range("fit_steps", 0, below=math.inf, lr=lr, warmup=warmup)
@@ -193,6 +199,7 @@ def _step(name, model, loss, optimizer, batch, clip, history):
     value = loss(model, *batch)
     if not isinstance(value, Tensor) or value.size != 1:
         shape = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+        shape = "None" if value is None else shape
         advice = "Take its mean over the batch"
         if not isinstance(value, Tensor):
             advice = "Do not use .item(), .numpy() or float()"
@@ -219,24 +226,29 @@ def _step(name, model, loss, optimizer, batch, clip, history):
 
 def _check_loss_and_optimizer(loss, optimizer):
     """Raise TypeError unless `loss` is a function of (model, x, y) and `optimizer` can step."""
-    place = getattr(loss, "__module__", "") or ""
-    if place.startswith("tinyattn.functional") or place == "tinyattn.nn.losses":
-        name = getattr(loss, "__name__", type(loss).__name__)
-        written = f"F.{name}(model(x), y)" if hasattr(loss, "__name__") else "f(model(x), y)"
-        where = "" if hasattr(loss, "__name__") else f" with f = {name}()"
-        raise TypeError(
-            f"fit: loss is called as loss(model, x, y), but {name} takes predictions and targets. "
-            f"Pass lambda model, x, y: {written}{where}"
-        )
-    if not callable(loss):
-        raise TypeError(
-            f"fit: loss must be a function of (model, x, y), got {type(loss).__name__}. "
-            "Pass, for example, lambda model, x, y: F.cross_entropy(model(x), y)"
-        )
+    _check_function("fit", "loss", loss, "lambda model, x, y: F.cross_entropy(model(x), y)")
     if not hasattr(optimizer, "step"):
         raise TypeError(
             f"fit: expected an optimizer, got {type(optimizer).__name__}. "
             "Pass, for example, optim.Adam(model.parameters())"
+        )
+
+
+def _check_function(name, argument, f, example):
+    """Raise TypeError unless `f` can be a function of (model, x, y), such as a loss."""
+    place = getattr(f, "__module__", "") or ""
+    if place.startswith("tinyattn.functional") or place == "tinyattn.nn.losses":
+        own = getattr(f, "__name__", type(f).__name__)
+        is_layer = isinstance(f, type) or not hasattr(f, "__name__")
+        written = f"f(model(x), y) with f = nn.{own}()" if is_layer else f"F.{own}(model(x), y)"
+        raise TypeError(
+            f"{name}: {argument} is called as {argument}(model, x, y), but {own} takes predictions "
+            f"and targets. Pass lambda model, x, y: {written}"
+        )
+    if not callable(f):
+        raise TypeError(
+            f"{name}: {argument} must be a function of (model, x, y), got {type(f).__name__}. "
+            f"Pass, for example, {example}"
         )
 
 
@@ -269,11 +281,8 @@ def _check_kinds(optimizer, schedule, metric):
             f"fit: expected a schedule, got {type(schedule).__name__}. Pass, for example, "
             "optim.LambdaLR(optimizer, factor) for a function factor(step)"
         )
-    if metric is not None and not callable(metric):
-        raise TypeError(
-            f"fit: metric must be a function of (model, x, y), got {type(metric).__name__}. "
-            "Pass, for example, training.accuracy"
-        )
+    if metric is not None:
+        _check_function("fit", "metric", metric, "training.accuracy")
 
 
 def _check_pair(train, valid):
@@ -281,8 +290,8 @@ def _check_pair(train, valid):
     arrays = [isinstance(a, np.ndarray | Tensor) for a in (train, valid)]
     if all(arrays) and train.shape[:1] == valid.shape[:1] and train.shape != valid.shape:
         raise TypeError(
-            f"fit: train has shape {train.shape} and valid {valid.shape}. Pass inputs and labels "
-            "together, train=(x, y)"
+            f"fit: train has shape {train.shape} and valid has shape {valid.shape}, like inputs "
+            "and labels. Pass inputs and labels together, train=(x, y)"
         )
 
 
@@ -337,14 +346,15 @@ class History:
     """The losses of a training run, the result of `fit`.
 
     Attributes:
-        losses          list of the mean training loss of each epoch, measured while the weights
-                        change
+        losses          list of the mean training loss of each epoch, measured during the epoch,
+                        while the weights change
         valid           list of the held-out loss after each epoch, empty without held-out data
         metric          list of the held-out metric after each epoch, empty without a metric
         steps           list of the loss of every step
         best            epoch whose weights were restored, counted from 1, or None without patience
-        stopped_early   whether the training ended before the last epoch because of patience
-        metric_name     name of the metric
+        stopped_early   True if the training ended before the last requested epoch because of
+                        patience
+        metric_name     name of the metric, for the text of `summary`
     """
 
     losses: list = field(default_factory=list)
@@ -365,7 +375,8 @@ class History:
             epochs   number of epochs that were requested, or None to omit it
         """
         n = len(self.losses)
-        text = f"{n} epochs" if epochs is None else f"{n} of {epochs} epochs"
+        text = str(n) if epochs is None else f"{n} of {epochs}"
+        text += " epoch" if (n if epochs is None else epochs) == 1 else " epochs"
         if self.best is not None:
             stopped = "stopped early, " if self.stopped_early else ""
             text += f" ({stopped}back to epoch {self.best})"
@@ -375,13 +386,17 @@ class History:
         return text + (f", {self.metric_name} {self.metric[at]:.4f}" if self.metric else "")
 
     def plot(self, **options):
-        """Plot the losses over the epochs.
+        """Plot the training loss, and the held-out loss if there is one, over the epochs.
 
         Args:
             options   keyword arguments of `plot.loss_curve`
 
         Returns:
             the result of `plot.loss_curve`
+
+        Raises:
+            ValueError: the history is empty, or as in `plot.loss_curve`
+            TypeError: `plot.loss_curve` does not have an argument of this name
         """
         from tinyattn import plot
 
@@ -398,24 +413,29 @@ def evaluate(model, f, held_out, batch_size=HELD_OUT):
     """Return the mean of f(model, *batch) over all examples, in evaluation mode without gradients.
 
     Args:
-        model        the model. If it is in training mode, it is switched back to it afterwards
-        f            loss or metric, where f(model, *batch) is the mean over the batch
-        held_out     arrays (x, y, ...) with the examples on the first axis, or an iterable over
-                     batches
+        model        the model, whose mode is restored afterwards
+        f            loss or metric, a function f(model, *batch) that returns the mean over the
+                     batch, such as training.accuracy
+        held_out     tuple of arrays (x, y, ...) with the examples on the first axis, a single
+                     array, or an iterable over batches (x, y, ...)
         batch_size   number of examples in a batch, if `held_out` contains arrays
 
     Returns:
-        a float
+        a float, in which each batch counts by its number of examples
 
     Raises:
-        ValueError: there are no batches
-        TypeError: `held_out` contains neither arrays nor batches, or f is not a function that
-            returns a single number
+        ValueError: there are no batches, arrays have different numbers of examples, or batch_size
+            is not a whole number >= 1
+        TypeError: model is a class, `held_out` contains neither arrays nor batches, or f is not a
+            function that returns a single number
     """
-    if not callable(f):
+    if isinstance(model, type):
+        _check_model("evaluate", model)
+    _check_function("evaluate", "f", f, "training.accuracy")
+    if isinstance(batch_size, np.ndarray | Tensor):
         raise TypeError(
-            f"evaluate: f must be a function of (model, x, y), got {type(f).__name__}. Pass, for "
-            "example, training.accuracy"
+            f"evaluate: batch_size must be a number, got an array of shape {batch_size.shape}. "
+            "Pass inputs and labels together, held_out=(x, y)"
         )
     held_out = _batches("evaluate: held_out", held_out, batch_size=batch_size, shuffle=False)
     return _measure(model, f, held_out, "evaluate: held_out gave no batch")
@@ -439,8 +459,11 @@ def _single_number(message, value):
     """Return a loss or metric as a float. An error begins like `message`, with the function."""
     array = np.asarray(to_array(value))
     if array.size != 1 or array.dtype.kind not in "fiub":
-        found = "None" if value is None else f"{type(value).__name__} of shape {array.shape}"
-        advice = "Did you forget its `return`?" if value is None else "Take its mean over the batch"
+        found, advice = type(value).__name__, "Return a float"
+        if array.size != 1:
+            found, advice = f"{found} of shape {array.shape}", "Take its mean over the batch"
+        if value is None:
+            found, advice = "None", "Did you forget its `return`?"
         raise TypeError(
             f"{message.partition(':')[0]}: the loss or metric of a batch must be a single number, "
             f"got {found}. {advice}"
@@ -451,10 +474,11 @@ def _single_number(message, value):
 def accuracy(model, x, y):
     """Return the fraction of examples for which the correct class has the largest score.
 
-    You can pass this function to `fit` as `metric=`.
+    You can pass this function to `fit` as `metric=`. `fit` and `evaluate` switch the model to
+    evaluation mode. If you call this function yourself, call model.eval() before.
 
     Args:
-        model   a model that returns the scores of C classes, [B, C] or [B, T, C]
+        model   a model that returns the scores of C >= 2 classes, [B, C] or [B, T, C]
         x       inputs [B, ...]
         y       correct classes [B] or [B, T], whole numbers from 0 to C - 1
 
@@ -462,16 +486,22 @@ def accuracy(model, x, y):
         a float from 0 to 1
 
     Raises:
-        ValueError: the shapes of scores and classes do not fit, there is only one class, or a class
-            in y is not below C
-        TypeError: y does not contain numbers
+        ValueError: y does not have the shape of the scores without their last axis, there is only
+            one class, or a class in y is not a whole number from 0 to C - 1
+        TypeError: y does not contain numbers, or model cannot be called
     """
+    if not callable(model):
+        raise TypeError(
+            f"accuracy: model must be a model or function, got {type(model).__name__}. Pass the "
+            "model itself instead of its scores"
+        )
     scores, y = np.asarray(to_array(model(x))), np.asarray(to_array(y))
-    if scores.shape[-1:] == (1,):
+    if scores.ndim < 2 or scores.shape[-1] == 1:
+        wanted = "model(x)" if scores.ndim < 2 else "model(x)[..., 0]"
         raise ValueError(
-            f"accuracy: scores of shape {scores.shape} belong to a single class, which is always "
-            "the largest. For yes or no, pass metric=lambda model, x, y: "
-            "np.mean((model(x)[:, 0] > 0) == y)"
+            "accuracy: model(x) must be scores [B, C] or [B, T, C] of C >= 2 classes, got shape "
+            f"{scores.shape}. For yes or no, pass metric=lambda model, x, y: "
+            f"np.mean(({wanted} > 0) == y)"
         )
     if scores.shape[:-1] != y.shape:
         raise ValueError(
@@ -483,10 +513,11 @@ def accuracy(model, x, y):
             f"accuracy: y must be whole numbers, got {y.dtype}. For names, write "
             "names, y = np.unique(y, return_inverse=True)"
         )
-    if y.size and y.max() >= scores.shape[-1]:
+    wrong = y[(y < 0) | (y >= scores.shape[-1]) | (y != np.floor(y))]
+    if wrong.size:
         raise ValueError(
-            f"accuracy: expected classes y from 0 to {scores.shape[-1] - 1}, because model(x) has "
-            f"{scores.shape[-1]} scores each, got {y.max()}"
+            f"accuracy: y must be whole numbers from 0 to {scores.shape[-1] - 1}, because model(x) "
+            f"has {scores.shape[-1]} scores for each example, got {wrong[0]}"
         )
     return float(np.mean(scores.argmax(axis=-1) == y))
 
@@ -517,10 +548,16 @@ def _batches(name, examples, **options):
         return batches(*examples, **options)
     if not hasattr(examples, "__iter__") or isinstance(examples, str | dict):
         raise TypeError(
-            f"{name} must be arrays (x, y, ...) or batches, got {type(examples).__name__}"
+            f"{name} must be arrays (x, y, ...) or batches, got {type(examples).__name__}. Pass a "
+            "tuple of arrays, or data.batches(x, y)"
         )
     # the rows of an array would become the arguments of the loss
     if isinstance(examples, tuple | list):
+        if isinstance(examples, tuple) and any(isinstance(b, list) for b in examples):
+            raise TypeError(
+                f"{name} must be a tuple of arrays (x, y, ...), got a tuple with a list. Write "
+                "(np.asarray(x), ...)"
+            )
         if not all(isinstance(b, tuple | list) for b in examples):
             kinds = " and ".join(sorted({type(b).__name__ for b in examples}))
             raise TypeError(

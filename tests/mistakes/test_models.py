@@ -66,7 +66,7 @@ def test_what_astromer_refuses():
 
 def test_wrong_inputs_of_bert_are_explained():
     model = models.BERT(9, 8, 2, 1, 10, rng=0)
-    with pytest.raises(ValueError, match="keep must be bool and have the shape of ids"):
+    with pytest.raises(ValueError, match="keep must be bool with the shape of ids"):
         model(IDS, keep=np.ones(IDS.shape, int))
     with pytest.raises(ValueError, match="T <= 10"):
         model(np.zeros((1, 11), int))
@@ -94,17 +94,33 @@ def test_a_missing_package_is_explained(monkeypatch):
         (lambda: Regions(3, (4,), 9)(np.zeros((2, 3))), r"Regions: images must be \[B, height"),
         (
             lambda: CaptionerCells(3, 6, 8, 4)(PICTURES.images),
-            "CaptionerCells: the images have 9 cells, expected 4",
+            "CaptionerCells: the images have 9 cells, expected count=4",
         ),
         (
             lambda: Regions(3, (4,), 9)(PICTURES.images),
-            "Regions: the images have 81 regions, expected 9",
+            "Regions: the images have 81 regions, expected count=9",
         ),
         (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[0]), "the start token first"),
         (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[:, :1]), "at least one word"),
         (
             lambda: captioner()(PICTURES.images, PICTURES.tokens[:2]),
             "one caption for each image, got shape",
+        ),
+        (
+            lambda: captioner()(PICTURES.images[0], PICTURES.tokens[:1]),
+            r"images must be .* got shape \(18, 18, 3\). Write images\[None\] for one image",
+        ),
+        (
+            lambda: Regions(3, (4,), 9)(np.moveaxis(PICTURES.images, 3, 1)),
+            "Write np.moveaxis.images, 1, 3.",
+        ),
+        (
+            lambda: captioner().read(PICTURES.tokens, *captioner().start(PICTURES.images)),
+            r"Captioner.read: words must be \[5, T, 4\] with T >= 1, got shape \(5, \d+\)",
+        ),
+        (
+            lambda: captioner().advance(np.zeros((1, 4)), *captioner().start(PICTURES.images)),
+            r"Captioner.advance: word must be \[5, 4\], got shape \(1, 4\)",
         ),
     ],
 )
@@ -124,7 +140,7 @@ def test_wrong_input_of_captioners_is_explained(call, message):
         ([0.0, 1.0], {"top_p": 5}, "0 < top_p <= 1"),
         ([0.0, np.nan], {}, "largest logit of each row must be finite"),
         ([-np.inf, -np.inf], {"temperature": 0}, "largest logit of each row must be finite"),
-        ([], {}, "at least one token"),
+        ([], {}, "with V >= 1"),
     ],
 )
 def test_wrong_arguments_of_sample(logits, options, text):
@@ -147,7 +163,7 @@ def test_a_wrong_step_is_explained(wrong, error, text):
 
 
 def test_wrong_starts_and_sizes():
-    with pytest.raises(ValueError, match="start must be a token or an integer array"):
+    with pytest.raises(ValueError, match="start must be a token id or token ids"):
         greedy(step, None, 0.5)
     with pytest.raises(ValueError, match="expected 1 <= beams, got beams=0"):
         beam_search(step, None, 0, beams=0)
@@ -269,11 +285,11 @@ TOKENIZER = {
         ({"merges": ["a b a"]}, "'a b a' at index 0, expected two tokens"),
         (
             {"token_type": [3, 1]},
-            r"token_type is int(32|64) \(2,\), expected a whole number for each of the 4",
+            r"token_type is int(32|64) of shape \(2,\), expected a whole number for each of the 4",
         ),
         (
             {"token_type": "3111"},
-            r"token_type is <U4 \(\), expected a whole number for each of the 4",
+            r"token_type is <U4 of shape \(\), expected a whole number for each of the 4",
         ),
         ({"tokens": ["", "a", "b", "ab"]}, "the special token 0 is an empty text"),
         ({"unknown_token_id": 4}, "unknown_token_id is 4, expected a token id from 0 to 3"),
@@ -302,7 +318,7 @@ def test_a_cache_is_not_for_training_nor_for_another_batch():
     cache = model.empty_cache()
     with ta.no_grad():
         model(IDS, cache)
-        with pytest.raises(ValueError, match="holds 3 sequences, got 2"):
+        with pytest.raises(ValueError, match="holds B=3 sequences, got B=2"):
             model(IDS[:2, :1], cache)
     with pytest.raises(ValueError, match=r"expected 0 <= lengths <= \[7 7 7\]"):
         cache[0].truncate([8, 7, 7])
@@ -369,7 +385,7 @@ def test_what_a_molecule_attention_transformer_refuses():
         small_mat(lambdas=(np.nan, 0, 0))
     with pytest.raises(ValueError, match="three weights"):
         small_mat(lambdas=1.0)
-    with pytest.raises(ValueError, match="one of softmax, exp"):
+    with pytest.raises(ValueError, match="g must be 'softmax' or 'exp'"):
         small_mat(g="gauss")
     with pytest.raises(ValueError, match="multiple of num_heads"):
         small_mat(num_heads=3)
@@ -407,7 +423,7 @@ def test_particle_net_refuses():
         model(points[:1], features)
     with pytest.raises(ValueError, match="the mask is False everywhere"):
         model(points, features, np.zeros_like(mask))
-    with pytest.raises(ValueError, match="jet 1 of 2 has none in its mask. Leave"):
+    with pytest.raises(ValueError, match="in 1 of 2 jets, first in jet 1. Leave"):
         model(points, features, mask & np.array([[True], [False]]))
 
 
@@ -420,7 +436,10 @@ def test_what_translate_cannot_read_is_visible():
         model.translate("a cat", 2, 3)
     with pytest.raises(TypeError, match="got start=None and stop=None. Pass both"):
         model.translate(source)
-    with pytest.raises(ValueError, match=r"ids \[S\] or \[B, S\], or texts, got float64 \(2, 3\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"ids \[S\] or \[B, S\], .* got float64 of shape \(2, 3\). Write src.astype",
+    ):
         model.translate(np.ones((2, 3)), 2, 3)
 
 
@@ -469,7 +488,9 @@ def test_a_state_dict_of_another_model():
 
 def test_arguments_of_masked_words():
     ids = np.arange(10).reshape(2, 5)
-    with pytest.raises(TypeError, match=r"mask_tokens: ids must be integers .* float64 \(2, 5\)"):
+    with pytest.raises(
+        TypeError, match=r"mask_tokens: ids must be integers .* float64 of shape \(2, 5\)"
+    ):
         models.mask_tokens(ids * 1.0, 3, 20)
     with pytest.raises(ValueError, match="mask_tokens: expected 1 <= vocab_size, got vocab_size=0"):
         models.mask_tokens(ids, 3, 0)
@@ -495,7 +516,7 @@ def test_lists_where_arrays_are_needed():
     net = models.MoleculeAttentionTransformer(4, 1, 8, 2, 1, rng=0)
     with pytest.raises(TypeError, match="Transformer: atoms must be an array or Tensor, got list"):
         net(features.tolist(), np.zeros((2, 5, 5)), np.zeros((2, 5, 5), bool))
-    with pytest.raises(ValueError, match=r"atoms \[B, N, 4\], .* got \(2, 5, 2\)"):
+    with pytest.raises(ValueError, match=r"atoms \[B, N, 4\], .* got shapes \(2, 5, 2\)"):
         net(points, np.zeros((2, 5, 5)), np.zeros((2, 5, 5), bool))
     with pytest.raises(ValueError, match="lambdas must be three weights >= 0"):
         models.MoleculeAttentionTransformer(4, lambdas=(np.inf, 1, 1))
@@ -523,7 +544,7 @@ def test_numbers_of_features_that_are_not_tuples():
     for widths in (8, (8, 8)):
         with pytest.raises(TypeError, match="ParticleNet: widths must be a tuple for each block"):
             models.ParticleNet(4, widths=widths)
-    with pytest.raises(TypeError, match="Regions: widths must be a tuple .* got 8. Write for"):
+    with pytest.raises(TypeError, match="Regions: widths must be a tuple .* got 8. Write, for"):
         Regions(3, 8, 4)
     net = models.GravNetModel(3, 2, 1, 8, 8, 2, 3, 3, 8, rng=0)
     with pytest.raises(ValueError, match="GravNetModel: batch must be 4 whole numbers"):
@@ -539,7 +560,7 @@ def test_images_that_do_not_fit():
             layer(np.full((2, 6, 6, 3), 255, np.uint8))
     regions = Regions(3, (4, 8), 4, rng=0)
     model, tokens = Captioner(regions, 9, 4, 6, rng=0), np.array([[1, 3, 2], [1, 2, 0]])
-    with pytest.raises(ValueError, match=r"tokens must be \[2, T\], .* got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"tokens must be \[B, T\], .* got shape \(2,\)"):
         model(images, tokens[:, 0])
     with pytest.raises(ValueError, match="at least one word after the start .* all are pad=0"):
         model.loss(images, tokens * 0)
@@ -555,7 +576,9 @@ def test_arguments_of_decoding_that_do_not_fit():
     with pytest.raises(TypeError, match="decode: max_len must be a whole number, got 2.5"):
         decode(step, None, 0, max_len=2.5)
     for stop in ("a", 1.5, [[1]]):
-        with pytest.raises(ValueError, match="decoding: stop must be a token or a list of tokens"):
+        with pytest.raises(
+            ValueError, match="decoding: stop must be a token id or a list of token ids"
+        ):
             gpt().generate([1], 3, stop=stop)
     assert sample([[1.0, 2.0], [4.0, 3.0]], temperature=0).tolist() == [1, 0]
     with pytest.raises(TypeError, match="cache must be a list with one cache for each"):
@@ -581,3 +604,96 @@ def test_sentences_of_one_translation_belong_together():
 def test_an_odd_encoding_of_times():
     with pytest.raises(ValueError, match="time_encoding: d must be even .* got d=7"):
         models.astromer.time_encoding(np.zeros(3), 7, 1, 10)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: models.Attend("dot"), "Attend: score must be a module or function, got 'dot'"),
+        (
+            lambda: models.Attend(models.DotScore(2, 3, 4), models.SigmoidGate),
+            "Attend: weights must be .* got the class SigmoidGate",
+        ),
+        (lambda: Captioner(CaptionerCells, 9), "regions must be .* got the class CaptionerCells"),
+        (lambda: FixedCaptioner(3, 4, 9), "FixedCaptioner: regions must be a module .* got 3"),
+        (
+            lambda: Captioner(CaptionerCells(3, 6, 8, 9), 9, attend="x"),
+            "Captioner: attend must be a module or function, got 'x'",
+        ),
+        (
+            lambda: captioner().loss(PICTURES.images, PICTURES.tokens, pad="a"),
+            "pad must be a whole",
+        ),
+        (lambda: models.MaskedMagnitudes(models.Astromer), "got the class Astromer. Make one"),
+        (
+            lambda: models.StarClassifier(8, 2),
+            "StarClassifier: astromer must be an Astromer, got 8",
+        ),
+        (lambda: models.MaskedWords(8), "MaskedWords: bert must be a BERT, got 8. Make one first"),
+        (lambda: models.Classifier(models.BERT, 2), "Classifier: bert must be .* the class BERT"),
+        (lambda: models.mask_tokens(IDS, 3, 9, special="[PAD]"), "special must be token ids"),
+        (lambda: models.hide_magnitudes(np.array([["a"]])), "magnitudes must be numbers, got <U1"),
+        (lambda: astromer()(np.array([["a"]]), np.ones((1, 1))), "Astromer: times must be numbers"),
+        (lambda: models.BERT.from_huggingface("file", 2), "got str. Pass io.load.path."),
+        (lambda: Llama.from_gguf({}), "file must be a path or .* got dict. For a state dict, call"),
+        (lambda: Seq2Seq(9, 8, 2, 1, pad="x"), "Seq2Seq: pad must be a whole number, got 'x'"),
+    ],
+)
+def test_arguments_of_models_of_a_wrong_kind(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_scores_of_other_shapes():
+    h, z = np.zeros((3, 2)), np.zeros((2, 5, 3))
+    for score in (models.AdditiveScore(2, 3, 4, rng=0), models.DotScore(2, 3, 4, rng=0)):
+        with pytest.raises(ValueError, match=r"expected h \[B, H\], z \[B, R, D\] and keys"):
+            score(h, z)
+        with pytest.raises(ValueError, match=r"have the shapes \(2, 4\) and \(2, 5, 3\)"):
+            score(h[:2], z, z)
+
+
+def test_the_arguments_of_bert_are_named():
+    model = models.BERT(9, 8, 2, 1, 12, rng=0)
+    with pytest.raises(ValueError, match=r"got shape \(7,\). Write ids\[None\]"):
+        model(IDS[0])
+    with pytest.raises(
+        TypeError, match="types must be integers from 0 to 1, got bool. Pass a mask"
+    ):
+        model(IDS, IDS > 0)
+    with pytest.raises(IndexError, match="BERT: types must be integers from 0 to 1, got 2"):
+        model(IDS, 2 + 0 * IDS)
+    with pytest.raises(ValueError, match=r"hidden must be \[B, T, 8\] with T >= 1, got shape"):
+        model.pooled(IDS)
+    keep = IDS > 0
+    expected = model.sentence_vectors(IDS, keep)
+    assert np.allclose(model.sentence_vectors(IDS, keep.tolist()), expected)
+
+
+def test_an_answer_that_is_longer_than_the_model_can_read():
+    model = Seq2Seq(9, 8, 2, 1, max_len=4, rng=0)
+    with pytest.raises(ValueError, match="among its first max_len=4 tokens.* Pass max_len=4"):
+        model.translate([[3, 4]], 1, 99)
+    assert len(model.translate([[3, 4]], 1, 99, max_len=4)[0]) == 4
+    with pytest.raises(ValueError, match="translate: src is empty"):
+        model.translate(np.zeros((0, 3), int), 1, 2)
+    with pytest.raises(ValueError, match="src and tgt must have the same number of rows"):
+        model.attention_maps([[1, 2]], [[1], [2]])
+
+
+def test_point_models_without_layers_or_particles():
+    for model in (models.DGCNN, models.DGCNNSegmentation):
+        with pytest.raises(ValueError, match="widths must contain the number .* got \\(\\)"):
+            model(3, 2, widths=())
+    net = models.ParticleNet(4, widths=((5,),), rng=0)
+    with pytest.raises(
+        ValueError, match=r"no particles, because points have the shape \(0, 3, 2\)"
+    ):
+        net(np.zeros((0, 3, 2)), np.zeros((0, 3, 4)))
+    net = models.ParticleTransformer(4, 2, (8,), (6,), 2, 1, 1, rng=0)
+    with pytest.raises(ValueError, match="Pass a mask as mask="):
+        net(np.zeros((2, 3, 4)), np.ones((2, 3), bool))
+    with pytest.raises(ValueError, match=r"tokens: x must be \[B, N, 8\], got shape \(2, 3, 4\)"):
+        net.tokens(np.zeros((2, 3, 4)))
+    with pytest.raises(ValueError, match=r"head: token must be \[B, 1, 8\], got list"):
+        net.head([])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tinyattn.functional as F
 from tests.test_training import Line, examples, fit_line, squares
 from tinyattn import nn, optim, training
 
@@ -56,6 +57,42 @@ def called(model=None, optimizer=None):
         ),
         (lambda: training.evaluate(Line(), squares, []), ValueError, "held_out gave no batch"),
         (lambda: training.evaluate(Line(), squares, 3), TypeError, "^evaluate: held_out must be"),
+        (
+            lambda: training.evaluate(Line(), squares, np.ones(3), np.ones(3)),
+            TypeError,
+            r"evaluate: batch_size must be a number, got an array of shape \(3,\). Pass inputs and",
+        ),
+        (
+            lambda: training.evaluate(Line, squares, examples()),
+            TypeError,
+            "^evaluate: model is the class Line",
+        ),
+        (
+            lambda: training.evaluate(Line(), F.mse_loss, examples()),
+            TypeError,
+            "^evaluate: f is called as f.model, x, y., but mse_loss takes predictions and targets",
+        ),
+        (
+            lambda: fit_line(valid=examples(), metric=nn.MSELoss),
+            TypeError,
+            "fit: metric is called as .* f.model.x., y. with f = nn.MSELoss()",
+        ),
+        (
+            lambda: fit_line(train=([1.0], [2.0])),
+            TypeError,
+            "got a tuple with a list. Write .np.as",
+        ),
+        (lambda: training.accuracy(np.ones(3), 1, 2), TypeError, "accuracy: model must be a model"),
+        (
+            lambda: training.accuracy(lambda x: np.ones((2, 3)), 0, np.array([0, -1])),
+            ValueError,
+            "y must be whole numbers from 0 to 2, .* got -1",
+        ),
+        (
+            lambda: training.accuracy(lambda x: np.ones((2, 3)), 0, np.array([0, 0.5])),
+            ValueError,
+            "y must be whole numbers from 0 to 2, .* got 0.5",
+        ),
         (lambda: fit_line(valid=3), TypeError, "^fit: valid must be arrays .*, got int"),
         (
             lambda: fit_line(valid=iter([examples()])),
@@ -86,7 +123,7 @@ def test_errors_say_what_to_do(call, error, message):
     [
         (lambda m, x, y: (m(x) - y) ** 2, r"shape \(8,\)"),
         (lambda m, x, y: squares(m, x, y).item(), "float"),
-        (lambda m, x, y: None, "NoneType"),
+        (lambda m, x, y: None, "None"),
     ],
 )
 def test_a_loss_that_is_not_one_number(loss, came):
@@ -103,7 +140,9 @@ def test_fit_steps_wants_one_number():
 
 
 def test_accuracy_of_one_column_of_scores_is_refused():
-    with pytest.raises(ValueError, match="always the largest. For yes or no, pass metric="):
+    with pytest.raises(
+        ValueError, match="of C >= 2 classes, got shape .* For yes or no, pass metric="
+    ):
         training.accuracy(lambda x: x, np.ones((3, 1), np.float32), [1, 0, 1])
 
 
@@ -146,7 +185,7 @@ def test_accuracy_needs_a_class_for_each_example():
         (
             lambda: training.accuracy(lambda x: x, np.ones((2, 3)), [0, 3]),
             ValueError,
-            "expected classes y from 0 to 2, .* got 3",
+            "y must be whole numbers from 0 to 2, .* got 3",
         ),
     ],
 )

@@ -52,7 +52,7 @@ class Astromer(nn.Module):
 
         x = W m + b + p(t),   m and t minus their means over the curve,  m = 0 if hidden
         x ← x + Attention(norm x),  x ← x + W₂ tanh(W₁ norm x)      num_layers times
-        the result is norm x
+        return norm x
 
     m is the magnitude of an observation, t its time, and p the encoding of the time. Call the model
     with (times, magnitudes, keep=None, visible=None). Since means are subtracted, neither the
@@ -69,7 +69,8 @@ class Astromer(nn.Module):
         num_layers        number of layers
         dim_feedforward   number of hidden features of the feed-forward networks
         dropout           probability with which a number becomes 0 in training
-        periods           (shortest, longest) period of the encoding, in days
+        periods           (shortest, longest) period of the encoding, in the unit of the times,
+                          with 0 < shortest <= longest
         rng               seed or numpy.random.Generator for the initial values and the dropout, or
                           None for the default generator
     """
@@ -115,8 +116,8 @@ class Astromer(nn.Module):
         """Return a vector for each observation, [B, T, d_model].
 
         Args:
-            times        times [B, T] in days, in any order and not evenly spaced
-            magnitudes   magnitudes [B, T]
+            times        times [B, T] in days, in any order, and evenly spaced or not
+            magnitudes   magnitudes [B, T]. They may be NaN where they are hidden or padding
             keep         bool [B, T], True for observations, False for padding. If None, all are
                          observations
             visible      bool [B, T], False where the magnitude is hidden. If None, all are visible.
@@ -124,8 +125,9 @@ class Astromer(nn.Module):
                          observations, but no observation attends to it
 
         Raises:
-            ValueError: times are not [B, T], the shapes differ, or a mask is not bool
-            TypeError: times or magnitudes are not an array
+            ValueError: times are not [B, T], magnitudes, keep or visible do not have the shape of
+                times, or keep or visible is not bool
+            TypeError: times or magnitudes are not an array of numbers
         """
         x, seen = self._start(times, magnitudes, keep, visible)
         return self.encoder(x, seen)
@@ -133,11 +135,17 @@ class Astromer(nn.Module):
     def attention_maps(self, times, magnitudes, keep=None, visible=None):
         """Return the attention weights of each layer, a list of arrays [B, H, T, T].
 
+        H is the number of heads. The model runs in evaluation mode, so dropout does not act.
+
         Args:
             times        as in `forward`
             magnitudes   as in `forward`
             keep         as in `forward`
             visible      as in `forward`
+
+        Raises:
+            ValueError: as in `forward`
+            TypeError: as in `forward`
         """
         with eval_mode(self), no_grad():
             return self.encoder.attention_maps(*self._start(times, magnitudes, keep, visible))
@@ -177,19 +185,25 @@ def _check_light_curves(times, magnitudes, keep, visible):
                 f"Astromer: {name} must be an array [B, T], got {type(given).__name__}. Write "
                 f"np.array({name})"
             )
+        if given.dtype.kind not in "fiub":
+            raise TypeError(
+                f"Astromer: {name} must be numbers, got {given.dtype}. Write {name}.astype(float)"
+            )
     shape = times.shape
     if len(shape) != 2 or magnitudes.shape != shape:
+        one = len(shape) == 1 and magnitudes.shape == shape
+        advice = ". Write times[None] and magnitudes[None] for one curve" if one else ""
         raise ValueError(
-            f"Astromer: times and magnitudes must both be [B, T], got {shape} and "
-            f"{magnitudes.shape}"
+            f"Astromer: times and magnitudes must both be [B, T], got shapes {shape} and "
+            f"{magnitudes.shape}{advice}"
         )
     masks = []
     for name, mask in (("keep", keep), ("visible", visible)):
         mask = np.ones(shape, bool) if mask is None else np.asarray(to_array(mask))
         if mask.dtype != bool or mask.shape != shape:
             raise ValueError(
-                f"Astromer: {name} must be bool and have the shape of times {shape}, got "
-                f"{mask.dtype} {mask.shape}"
+                f"Astromer: {name} must be bool with the shape of times {shape}, got {mask.dtype} "
+                f"of shape {mask.shape}"
             )
         masks.append(mask)
     return masks[0], masks[0] & masks[1]
@@ -198,13 +212,23 @@ def _check_light_curves(times, magnitudes, keep, visible):
 # ---------------------------------------------------------------- heads
 
 
+def _check_body(name, astromer):
+    """Raise TypeError unless `astromer` is an `Astromer` or a module with its d_model."""
+    if isinstance(astromer, type) or not hasattr(astromer, "d_model"):
+        got = f"the class {astromer.__name__}" if isinstance(astromer, type) else repr(astromer)
+        raise TypeError(
+            f"{name}: astromer must be an Astromer, got {got}. Make one first, as in Astromer()"
+        )
+
+
 class MaskedMagnitudes(nn.Module):
     """A model that predicts the magnitude of each observation: an `Astromer` with a linear head.
 
         y = w·x + b + mean of the visible magnitudes
 
-    x is the body's vector of the observation. The body is pre-trained together with the head. The
-    loss is computed only on the observations that the model must predict:
+    w·x + b is the linear head, applied to the body's vector x of the observation. The body is
+    pre-trained together with the head. The loss is computed only on the observations that the model
+    must predict:
 
         task = hide_magnitudes(magnitudes, rng=0)
         y = model(times, task.magnitudes, visible=task.visible)
@@ -212,11 +236,12 @@ class MaskedMagnitudes(nn.Module):
 
     Args:
         astromer   the body, an `Astromer`
-        rng        seed or numpy.random.Generator for the initial values, or None for the default
-                   generator
+        rng        seed or numpy.random.Generator for the initial values of the head, or None for
+                   the default generator
     """
 
     def __init__(self, astromer, rng=None):
+        _check_body("MaskedMagnitudes", astromer)
         self.astromer = astromer
         self.out = nn.Linear(astromer.d_model, 1, rng=rng)
 
@@ -228,6 +253,10 @@ class MaskedMagnitudes(nn.Module):
             magnitudes   as in `Astromer.forward`
             keep         as in `Astromer.forward`
             visible      as in `Astromer.forward`
+
+        Raises:
+            ValueError: as in `Astromer.forward`
+            TypeError: as in `Astromer.forward`
         """
         _, seen = _check_light_curves(times, magnitudes, keep, visible)
         x = self.astromer(times, magnitudes, keep, visible)
@@ -235,18 +264,21 @@ class MaskedMagnitudes(nn.Module):
 
 
 class StarClassifier(nn.Module):
-    """A classifier of light curves: an `Astromer`, and a head on the mean vector of a curve.
+    """A classifier of light curves: an `Astromer`, and a head on the mean of its vectors.
+
+    The mean is taken over all observations of a curve, without padding.
 
     Args:
         astromer      the body, an `Astromer`
         num_classes   number of classes
         hidden        number of hidden features of the head, an MLP with one hidden layer
-        rng           seed or numpy.random.Generator for the initial values, or None for the default
-                      generator
+        rng           seed or numpy.random.Generator for the initial values of the head, or None for
+                      the default generator
     """
 
     def __init__(self, astromer, num_classes, hidden=64, rng=None):
-        check_sizes(self, num_classes=num_classes, hidden=hidden)
+        _check_body("StarClassifier", astromer)
+        check_sizes(self, single=True, num_classes=num_classes, hidden=hidden)
         self.astromer = astromer
         self.mlp = nn.MLP([astromer.d_model, hidden, num_classes], rng=rng)
 
@@ -257,7 +289,12 @@ class StarClassifier(nn.Module):
             times        as in `Astromer.forward`
             magnitudes   as in `Astromer.forward`
             keep         as in `Astromer.forward`
+
+        Raises:
+            ValueError: as in `Astromer.forward`
+            TypeError: as in `Astromer.forward`
         """
+        keep = None if keep is None else np.asarray(to_array(keep))
         x = self.astromer(times, magnitudes, keep)
         return self.mlp(nn.sets.masked_mean(x, keep))
 
@@ -279,32 +316,36 @@ class Hidden(NamedTuple):
 def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
     """Hide random magnitudes of light curves for pre-training.
 
-    The model must predict a randomly chosen fraction of the observations. Of the chosen magnitudes,
-    60% are hidden, 20% are replaced by the magnitude of a random observation of the same curve, and
-    20% are unchanged. Therefore, the model cannot assume that a visible magnitude is correct.
+    Each observation is chosen with the probability `share`, and the model must predict the
+    magnitudes of the chosen ones. About 60% of these magnitudes are hidden, 20% are replaced by the
+    magnitude of a random observation of the same curve, and 20% are unchanged. Therefore, the model
+    cannot assume that a visible magnitude is correct.
 
     Args:
         magnitudes   magnitudes [B, T]
         keep         bool [B, T], True for observations, False for padding. If None, all are
                      observations
-        share        fraction of the observations that the model must predict
+        share        probability with which an observation is chosen
         rng          seed or numpy.random.Generator, or None for the default generator
 
     Returns:
         a `Hidden` with the arrays magnitudes, visible and asked, each [B, T]
 
     Raises:
-        ValueError: magnitudes are not [B, T], keep has another shape, keep is not bool, or share is
-            not between 0 and 1
+        ValueError: magnitudes are not [B, T], keep does not have their shape or is not bool, or
+            share is not from 0 to 1
+        TypeError: magnitudes are not numbers, or share is not a number
 
     Source: Donoso-Oliva et al. 2023, section 3.
     """
     magnitudes, rng = np.asarray(to_array(magnitudes)), generator(rng)
     keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(to_array(keep))
+    if magnitudes.dtype.kind not in "fiub":
+        raise TypeError(f"hide_magnitudes: magnitudes must be numbers, got {magnitudes.dtype}")
     if magnitudes.ndim != 2 or keep.shape != magnitudes.shape or keep.dtype != bool:
         raise ValueError(
             "hide_magnitudes: magnitudes must be [B, T] and keep a bool array of the same shape, "
-            f"got {magnitudes.shape} and {keep.dtype} {keep.shape}"
+            f"got shape {magnitudes.shape} and {keep.dtype} of shape {keep.shape}"
         )
     check_range("hide_magnitudes", 0, 1, share=share)
     asked = (rng.random(magnitudes.shape) < share) & keep

@@ -4,6 +4,8 @@ The body is `BERT`. `MaskedWords` adds a head for pre-training, and `Classifier`
 classification. Sources: Devlin et al. 2019, slides H05, H07, H08, H09.
 """
 
+from pathlib import Path
+
 import numpy as np
 
 import tinyattn.functional as F
@@ -13,7 +15,7 @@ from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 from tinyattn.models.generation import compiled_or_itself, eval_mode
-from tinyattn.models.gpt import init_weights
+from tinyattn.models.gpt import check_ids, init_weights
 from tinyattn.nn.sets import masked_mean
 from tinyattn.nn.validation import check_heads, check_sizes
 
@@ -33,13 +35,13 @@ class BERT(nn.Module):
         d_model           number of features
         num_heads         number of heads, which divides d_model
         num_layers        number of layers
-        max_len           number of positions
+        max_len           number of positions, the largest number of tokens of a text
         num_types         number of token types. The type says which of two sentences a token
                           belongs to
         dim_feedforward   number of hidden features of the feed-forward networks. If None, it is 4
                           d_model
         dropout           probability with which a number becomes 0 in training
-        layer_norm_eps    ε of the norms
+        layer_norm_eps    ε of the norms, the number that is added to the variance
         rng               seed or numpy.random.Generator for the initial values and the dropout, or
                           None for the default generator
     """
@@ -92,37 +94,46 @@ class BERT(nn.Module):
         """Return a vector for each token, [B, T, d_model].
 
         Args:
-            ids     token ids [B, T]
-            types   type of each token [B, T]. If None, all types are 0
+            ids     token ids [B, T], from 0 to vocab_size - 1, with T <= max_len
+            types   type of each token [B, T], from 0 to num_types - 1. If None, all types are 0
             keep    bool [B, T], True for tokens, False for padding. If None, all are tokens
 
         Raises:
-            ValueError: ids are not [B, T] with T <= max_len, types have another shape, or keep is
-                not bool [B, T]
+            ValueError: ids are not [B, T] with T <= max_len, types do not have the shape of ids, or
+                keep is not bool [B, T]
             TypeError: ids or types are not integers
-            IndexError: an id or a type is negative or too large
+            IndexError: an id is not from 0 to vocab_size - 1, or a type not from 0 to num_types - 1
         """
         return self.encoder(self.embed(ids, types), padding_mask(ids, keep))
 
     def embed(self, ids, types=None):
-        """Return the input of the first layer, [B, T, d_model].
+        """Return the input of the first layer, norm(E[ids] + P + S[types]) [B, T, d_model].
+
+        E, P and S are the embeddings of tokens, positions and types. Dropout acts in training.
 
         Args:
-            ids     token ids [B, T]
-            types   type of each token [B, T]. If None, all types are 0
+            ids     token ids [B, T], from 0 to vocab_size - 1, with T <= max_len
+            types   type of each token [B, T], from 0 to num_types - 1. If None, all types are 0
 
         Raises:
-            ValueError: ids are not [B, T] with T <= max_len, or types have another shape
+            ValueError: ids are not [B, T] with T <= max_len, or types do not have the shape of ids
             TypeError: ids or types are not integers
-            IndexError: an id or a type is negative or too large
+            IndexError: an id is not from 0 to vocab_size - 1, or a type not from 0 to num_types - 1
         """
         ids = to_array(as_tensor(ids))
-        if ids.ndim != 2 or ids.shape[1] > self.max_len:
-            raise ValueError(
-                f"BERT: ids must be [B, T] with T <= {self.max_len}, got shape {ids.shape}"
-            )
+        check_ids("BERT", ids, self.max_len)
         # one zero, which broadcasts to all sequences and positions
         types = np.zeros((1, 1), np.int64) if types is None else to_array(as_tensor(types))
+        n = self.types.num_embeddings
+        if types.dtype.kind not in "iu":
+            advice = "Pass a mask of the padding as keep="
+            advice = advice if types.dtype == bool else "Write types.astype(int)"
+            raise TypeError(
+                f"BERT: types must be integers from 0 to {n - 1}, got {types.dtype}. {advice}"
+            )
+        wrong = types[(types < 0) | (types >= n)]
+        if wrong.size:
+            raise IndexError(f"BERT: types must be integers from 0 to {n - 1}, got {wrong[0]}")
         if types.ndim != 2 or any(
             n not in (1, m) for n, m in zip(types.shape, ids.shape, strict=True)
         ):
@@ -139,13 +150,23 @@ class BERT(nn.Module):
         Args:
             hidden   output of `forward` [B, T, d_model], of which only the vector h_0 of the first
                      token is used
+
+        Raises:
+            ValueError: hidden is not [B, T, d_model] with T >= 1
         """
+        d = self.pooler.in_features
+        if np.ndim(hidden) != 3 or hidden.shape[1] < 1 or hidden.shape[2] != d:
+            raise ValueError(
+                f"BERT.pooled: hidden must be [B, T, {d}] with T >= 1, got shape "
+                f"{np.shape(hidden)}. Pass the output of the model, model.pooled(model(ids))"
+            )
         return np.tanh(self.pooler(hidden[:, 0]))
 
     def sentence_vectors(self, ids, keep=None, compiled=True):
         """Return the mean of the token vectors of each text, scaled to length 1.
 
-        Because of the scaling, x @ y.T contains the cosine similarities of two results x and y.
+        The model runs in evaluation mode. Because of the scaling, x @ y.T contains the cosine
+        similarities of two results x and y.
 
         Args:
             ids        token ids [B, T]
@@ -154,7 +175,7 @@ class BERT(nn.Module):
                        modules if it cannot compile them. False: run the modules
 
         Returns:
-            array [B, d_model], with a row of zeros for a text that is only padding
+            an array [B, d_model], with a row of zeros for a text that consists only of padding
 
         Raises:
             ValueError: as in `forward`
@@ -164,6 +185,7 @@ class BERT(nn.Module):
         Source: Reimers, Gurevych 2019.
         """
         with eval_mode(self), no_grad():
+            keep = None if keep is None else np.asarray(to_array(keep))
             run = compiled_or_itself(self)() if compiled else self
             hidden = run(ids, keep=keep)
             return F.normalize(masked_mean(hidden, keep), axis=-1).data
@@ -171,10 +193,17 @@ class BERT(nn.Module):
     def attention_maps(self, ids, types=None, keep=None):
         """Return the attention weights of each layer, a list of arrays [B, H, T, T].
 
+        H is the number of heads. The model runs in evaluation mode, so dropout does not act.
+
         Args:
             ids     as in `forward`
             types   as in `forward`
             keep    as in `forward`
+
+        Raises:
+            ValueError: as in `forward`
+            TypeError: as in `forward`
+            IndexError: as in `forward`
         """
         with eval_mode(self), no_grad():
             return self.encoder.attention_maps(self.embed(ids, types), padding_mask(ids, keep))
@@ -184,7 +213,7 @@ class BERT(nn.Module):
         """Build a model from the state dict of a BertModel of the Transformers library.
 
         Args:
-            state            the state dict, from which the sizes are read
+            state            the state dict {name: array}, from which the sizes are read
             num_heads        number of heads, which the state dict does not contain
             layer_norm_eps   ε of the norms
             assign           False: copy the weights. True: use the arrays themselves if possible,
@@ -195,8 +224,9 @@ class BERT(nn.Module):
 
         Raises:
             TypeError: state is not a dictionary
-            ValueError: a weight is missing or has another shape, or num_heads does not divide
-                d_model
+            ValueError: the sizes cannot be read, because a weight is missing, or num_heads does not
+                divide d_model
+            KeyError: another weight is missing, unknown or has a wrong shape
         """
         check_state("BERT", "BertModel", state, NEEDED)
         state = {rename_hf_key(name): np.asarray(a) for name, a in stacked(state).items()}
@@ -230,12 +260,12 @@ def check_state(cls, theirs, state, names):
 
     Raises:
         TypeError: state is not a dictionary
-        ValueError: a weight is missing
+        ValueError: one of these weights is missing
     """
     if not hasattr(state, "items"):
         raise TypeError(
             f"{cls}.from_huggingface: state must be a state dict, got {type(state).__name__}. "
-            "Pass model.state_dict()"
+            + ("Pass io.load(path)" if isinstance(state, str | Path) else "Pass model.state_dict()")
         )
     for name, ours in names.items():
         if name not in state and ours not in state:
@@ -253,8 +283,8 @@ def padding_mask(ids, keep):
     keep = np.asarray(to_array(keep))
     if keep.dtype != bool or keep.shape != np.shape(to_array(ids)):
         raise ValueError(
-            f"BERT: keep must be bool and have the shape of ids {np.shape(to_array(ids))}, with "
-            f"True for tokens; got {keep.dtype} {keep.shape}"
+            f"BERT: keep must be bool with the shape of ids {np.shape(to_array(ids))} and True for "
+            f"tokens, got {keep.dtype} of shape {keep.shape}"
         )
     return keep[:, None, :]
 
@@ -262,8 +292,18 @@ def padding_mask(ids, keep):
 # ---------------------------------------------------------------- heads
 
 
+def _check_body(name, bert):
+    """Raise TypeError unless `bert` is a `BERT` or a module with its embedding."""
+    if isinstance(bert, type) or not hasattr(bert, "embedding"):
+        got = f"the class {bert.__name__}" if isinstance(bert, type) else repr(bert)
+        raise TypeError(
+            f"{name}: bert must be a BERT, got {got}. Make one first, as in "
+            "BERT(vocab_size, d_model, num_heads, num_layers)"
+        )
+
+
 class MaskedWords(nn.Module):
-    """A model that predicts the token at each position: a `BERT` with a head for V tokens.
+    """A model that predicts the token at each position: a `BERT` with a head for its V tokens.
 
     The last linear map is the transposed embedding matrix. To pre-train the body, hide some of the
     input tokens and compute the loss on these tokens only:
@@ -273,11 +313,12 @@ class MaskedWords(nn.Module):
 
     Args:
         bert   the body, a `BERT`
-        rng    seed or numpy.random.Generator for the initial values, or None for the default
-               generator
+        rng    seed or numpy.random.Generator for the initial values of the head, or None for the
+               default generator
     """
 
     def __init__(self, bert, rng=None):
+        _check_body("MaskedWords", bert)
         rng = None if rng is None else generator(rng)
         vocab_size, d_model = bert.embedding.weight.shape
         self.bert = bert
@@ -292,6 +333,11 @@ class MaskedWords(nn.Module):
             ids     as in `BERT.forward`
             types   as in `BERT.forward`
             keep    as in `BERT.forward`
+
+        Raises:
+            ValueError: as in `BERT.forward`
+            TypeError: as in `BERT.forward`
+            IndexError: as in `BERT.forward`
         """
         hidden = self.norm(F.gelu(self.dense(self.bert(ids, types, keep))))
         return F.linear(hidden, self.bert.embedding.weight, self.bias)
@@ -303,13 +349,14 @@ class Classifier(nn.Module):
     Args:
         bert          the body, a `BERT`
         num_classes   number of classes
-        dropout       probability with which a feature becomes 0 in training
+        dropout       probability with which a feature of this vector becomes 0 in training
         rng           seed or numpy.random.Generator for the initial values and the dropout, or None
                       for the default generator
     """
 
     def __init__(self, bert, num_classes, dropout=0.1, rng=None):
-        check_sizes(self, num_classes=num_classes)
+        _check_body("Classifier", bert)
+        check_sizes(self, single=True, num_classes=num_classes)
         rng = None if rng is None else generator(rng)
         self.bert = bert
         self.dropout = nn.Dropout(dropout, rng)
@@ -319,9 +366,14 @@ class Classifier(nn.Module):
         """Return the logits of the classes, [B, num_classes].
 
         Args:
-            ids     as in `BERT.forward`
+            ids     as in `BERT.forward`, with at least one token
             types   as in `BERT.forward`
             keep    as in `BERT.forward`
+
+        Raises:
+            ValueError: as in `BERT.forward`
+            TypeError: as in `BERT.forward`
+            IndexError: as in `BERT.forward`
         """
         return self.out(self.dropout(self.bert.pooled(self.bert(ids, types, keep))))
 
@@ -336,18 +388,19 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
 
     Args:
         ids          token ids [B, T]
-        mask_id      token that replaces the hidden tokens, such as [MASK]
+        mask_id      id of the token that replaces the hidden tokens, such as [MASK]
         vocab_size   number V of tokens. Random tokens are drawn from 0 to V - 1
-        special      token, or several tokens, that are never chosen, such as padding
+        special      token id, or several token ids, that are never chosen, such as padding
         share        probability with which a token is chosen
         rng          seed or numpy.random.Generator, or None for the default generator
 
     Returns:
-        (inputs [B, T], targets [B, T]), both integers
+        (inputs [B, T], targets [B, T]), both integers. ids do not change
 
     Raises:
-        ValueError: share is not between 0 and 1, mask_id < 0, or vocab_size < 1
-        TypeError: ids are not integers, or mask_id or vocab_size is not a whole number
+        ValueError: share is not from 0 to 1, mask_id < 0, or vocab_size < 1
+        TypeError: ids or special are not integers, share is not a number, or mask_id or vocab_size
+            is not a whole number
 
     Source: Devlin et al. 2019, section 3.1.
     """
@@ -360,8 +413,20 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     check_range("mask_tokens", 1, whole=True, vocab_size=vocab_size)
     ids, rng = np.asarray(to_array(ids)), generator(rng)
     if ids.dtype.kind not in "iu":
-        raise TypeError(f"mask_tokens: ids must be integers [B, T], got {ids.dtype} {ids.shape}")
-    special = list(special) if hasattr(special, "__iter__") else [special]
+        raise TypeError(
+            f"mask_tokens: ids must be integers [B, T], got {ids.dtype} of shape {ids.shape}. "
+            + (
+                "Write ids.astype(int)"
+                if ids.dtype.kind == "f"
+                else "Encode texts with a tokenizer"
+            )
+        )
+    special = np.atleast_1d(np.asarray(() if special is None else to_array(special)))
+    if special.size and special.dtype.kind not in "iu":
+        raise TypeError(
+            "mask_tokens: special must be token ids, which are integers, got "
+            f"{special.dtype} of shape {special.shape}. Pass for example tokenizer.ids['[PAD]']"
+        )
     chosen = (rng.random(ids.shape) < share) & ~np.isin(ids, special)
     how, other = rng.random(ids.shape), rng.integers(vocab_size, size=ids.shape)
     inputs = np.where(how < 0.8, mask_id, np.where(how < 0.9, other, ids))

@@ -36,14 +36,15 @@ class Regions(nn.Module):
         z = places + relu(conv(... relu(conv(1 - images))))
 
     Each 3 by 3 convolution has stride 2, so L convolutions divide the image into regions of 2^L by
-    2^L pixels, which come in reading order. The features of a region also depend on some pixels of
-    neighbouring regions. Because attention ignores the order of the regions, a learned vector is
-    added for the position of each. Pixels are inverted, so that white (1) becomes 0.
+    2^L pixels, which come in reading order (row by row). The features of a region also depend on
+    some pixels of neighbouring regions. Because attention ignores the order of the regions, a
+    learned vector for the position of each region is added (`places`). Pixels are inverted, so that
+    white (1) becomes 0.
 
     Args:
         channels   number of channels of an image, 3 for RGB
-        widths     numbers of channels after each convolution, of which the last is D
-        count      number R of regions
+        widths     tuple with the number of channels after each convolution, of which the last is D
+        count      number R of regions of an image
         rng        seed or numpy.random.Generator for the initial values, or None for the default
                    generator
 
@@ -51,11 +52,12 @@ class Regions(nn.Module):
     """
 
     def __init__(self, channels, widths, count, rng=None):
-        check_sizes(self, channels=channels, widths=widths, count=count)
+        check_sizes(self, single=True, channels=channels, count=count)
+        check_sizes(self, widths=widths)
         if not isinstance(widths, tuple | list) or not widths:
             raise TypeError(
                 "Regions: widths must be a tuple with a number of channels for each convolution, "
-                f"got {widths!r}. Write for example widths=(16, 32)"
+                f"got {widths!r}. Write, for example, widths=(16, 32)"
             )
         rng = generator(rng)
         self.channels, sizes = channels, (channels, *widths)
@@ -78,35 +80,37 @@ class Regions(nn.Module):
             z [B, R, D], where z_j are the features of region j
 
         Raises:
-            ValueError: images is not [B, height, width, channels] with the channels of the layer,
-                contains whole numbers above 1, or the number of regions is not `count`
+            ValueError: images is not [B, height, width, channels] with the layer's number of
+                channels, an integer array contains numbers above 1, or the images do not have
+                `count` regions
+            TypeError: images do not consist of numbers
         """
         x = _images("Regions", images, self.channels)
         x = np.moveaxis(1 - x, -1, 1)  # [B, channels, height, width]
         for convolution in self.convolutions:
             x = F.relu(convolution(x))
-        x = np.reshape(x, (x.shape[0], x.shape[1], -1))
+        x = np.reshape(x, (x.shape[0], x.shape[1], x.shape[2] * x.shape[3]))
         return _placed("Regions", "regions", np.swapaxes(x, 1, 2), self.places)
 
 
 class CaptionerCells(nn.Module):
-    """An MLP for the cells of a grid, z_j = places_j + W₂ relu(W₁ (1 - cell_j)).
+    """An MLP for the cells of a grid, z_j = places_j + W₂ relu(W₁ (1 - cell_j) + b₁) + b₂.
 
     All cells share the MLP. The features of a cell depend only on the pixels of this cell, so its
-    attention weight shows how much these pixels were used. Position vectors are added and pixels
-    are inverted as in `Regions`.
+    attention weight shows how much these pixels were used. As in `Regions`, a learned vector for
+    the position of each cell is added (`places`), and pixels are inverted.
 
     Args:
         channels   number of channels of an image, 3 for RGB
-        cell       width and height of a cell in pixels
+        cell       width and height of a cell in pixels, a single number
         size       number D of features of a cell
-        count      number R of cells
+        count      number R of cells of an image
         rng        seed or numpy.random.Generator for the initial values, or None for the default
                    generator
     """
 
     def __init__(self, channels, cell, size, count, rng=None):
-        check_sizes(self, channels=channels, cell=cell, size=size, count=count)
+        check_sizes(self, single=True, channels=channels, cell=cell, size=size, count=count)
         rng = generator(rng)
         self.channels, self.cell, self.size = channels, cell, size
         self.first = nn.Linear(cell * cell * channels, size, rng=rng)
@@ -123,9 +127,10 @@ class CaptionerCells(nn.Module):
             z [B, R, D], where z_j are the features of cell j
 
         Raises:
-            ValueError: images is not [B, height, width, channels] with the channels of the layer,
-                contains whole numbers above 1, height or width is not a multiple of `cell`, or the
-                number of cells is not `count`
+            ValueError: images is not [B, height, width, channels] with the layer's number of
+                channels, an integer array contains numbers above 1, height or width is not a
+                multiple of `cell`, or the images do not have `count` cells
+            TypeError: images do not consist of numbers
         """
         x = _images("CaptionerCells", images, self.channels)
         b, height, width, channels = x.shape
@@ -144,9 +149,14 @@ def _images(name, images, channels):
     """Return images as a Tensor [B, height, width, channels], after a check of their values."""
     x = images if isinstance(images, Tensor) else Tensor(images)
     if x.ndim != 4 or x.shape[3] != channels:
+        advice = ""
+        if x.ndim == 3 and x.shape[2] == channels:
+            advice = ". Write images[None] for one image"
+        elif x.ndim == 4 and x.shape[1] == channels:
+            advice = ". Write np.moveaxis(images, 1, 3)"
         raise ValueError(
             f"{name}: images must be [B, height, width, channels] with {channels} "
-            f"channel{'' if channels == 1 else 's'}, got shape {x.shape}"
+            f"channel{'' if channels == 1 else 's'}, got shape {x.shape}{advice}"
         )
     if x.dtype.kind in "iu" and x.data.max(initial=0) > 1:
         raise ValueError(
@@ -159,9 +169,10 @@ def _images(name, images, channels):
 def _placed(name, parts, z, places):
     """Add the position vectors `places` [R, D] to z [B, R, D], where `parts` says what R counts."""
     if z.shape[1] != len(places):
+        create = f"Create {name} with count={z.shape[1]}, or pass" if z.shape[1] else "Pass"
         raise ValueError(
-            f"{name}: the images have {z.shape[1]} {parts}, expected {len(places)}. Create {name} "
-            f"with count={z.shape[1]}, or pass images of another size"
+            f"{name}: the images have {z.shape[1]} {parts}, expected count={len(places)}. {create} "
+            "images of another size"
         )
     return z + places
 
@@ -180,17 +191,23 @@ class AdditiveScore(nn.Module):
     """
 
     def __init__(self, state, features, size, rng=None):
-        check_sizes(self, state=state, features=features, size=size)
+        check_sizes(self, single=True, state=state, features=features, size=size)
         rng = generator(rng)
         self.from_state = nn.Linear(state, size, rng=rng)
         self.from_region = nn.Linear(features, size, bias=False, rng=rng)
         self.v = nn.Linear(size, 1, bias=False, rng=rng)
 
     def keys(self, z):
-        """Return z_j U, the part that does not depend on the state: [B, R, D] → [B, R, K].
+        """Return the part of the scores that does not depend on the state, z_j U [B, R, K].
+
+        U is the matrix of `from_region`. Computed once for each image, the result can be passed to
+        `forward` for every word.
 
         Args:
-            z   features of the regions [B, R, D]
+            z   features z_j of the regions [B, R, D]
+
+        Raises:
+            ValueError: z does not have D features
         """
         return self.from_region(z)
 
@@ -200,13 +217,18 @@ class AdditiveScore(nn.Module):
         Args:
             h      state of the LSTM [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)` [B, R, K], if already computed. If None, they are computed in this call
+            keys   `keys(z)` [B, R, K], if already computed, and then z is not used. If None, they
+                   are computed in this call
 
         Returns:
             e [B, R], the scores
+
+        Raises:
+            ValueError: h is not [B, H], z is not [B, R, D], or keys are not [B, R, K]
         """
-        keys = self.keys(z) if keys is None else keys
-        return self.v(np.tanh(self.from_state(h)[:, None] + keys))[:, :, 0]
+        q, k = self.from_state(h), self.keys(z) if keys is None else keys
+        _check_scores("AdditiveScore", q, k)
+        return self.v(np.tanh(q[:, None] + k))[:, :, 0]
 
 
 class DotScore(nn.Module):
@@ -223,17 +245,23 @@ class DotScore(nn.Module):
     """
 
     def __init__(self, state, features, size, rng=None):
-        check_sizes(self, state=state, features=features, size=size)
+        check_sizes(self, single=True, state=state, features=features, size=size)
         rng = generator(rng)
         self.size = size
         self.from_state = nn.Linear(state, size, bias=False, rng=rng)
         self.from_region = nn.Linear(features, size, bias=False, rng=rng)
 
     def keys(self, z):
-        """Return z_j U, the part that does not depend on the state: [B, R, D] → [B, R, K].
+        """Return the part of the scores that does not depend on the state, z_j U [B, R, K].
+
+        U is the matrix of `from_region`. Computed once for each image, the result can be passed to
+        `forward` for every word.
 
         Args:
-            z   features of the regions [B, R, D]
+            z   features z_j of the regions [B, R, D]
+
+        Raises:
+            ValueError: z does not have D features
         """
         return self.from_region(z)
 
@@ -243,13 +271,33 @@ class DotScore(nn.Module):
         Args:
             h      state of the LSTM [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)` [B, R, K], if already computed. If None, they are computed in this call
+            keys   `keys(z)` [B, R, K], if already computed, and then z is not used. If None, they
+                   are computed in this call
 
         Returns:
             e [B, R], the scores
+
+        Raises:
+            ValueError: h is not [B, H], z is not [B, R, D], or keys are not [B, R, K]
         """
         q, k = self.from_state(h), self.keys(z) if keys is None else keys
+        _check_scores("DotScore", q, k)
         return np.einsum("bd,brd->br", q, k) / math.sqrt(self.size)
+
+
+def _check_scores(name, q, k):
+    """Raise ValueError unless q is [B, K] and k [B, R, K], linear maps of h and z."""
+    (*B, K), keys = q.shape, np.shape(k)
+    if (
+        len(B) != 1
+        or len(keys) != 3
+        or keys[2] != K
+        or (keys[0] != B[0] and 1 not in (keys[0], *B))
+    ):
+        raise ValueError(
+            f"{name}: expected h [B, H], z [B, R, D] and keys [B, R, {K}] with the same B, but the "
+            f"linear maps of h and z have the shapes {q.shape} and {keys}"
+        )
 
 
 class SigmoidGate(nn.Module):
@@ -271,6 +319,15 @@ class Softmax(nn.Module):
         return F.softmax(scores, axis=-1)
 
 
+def _check_module(argument, module, example):
+    """Raise TypeError unless `module`, the value of an argument, can be called."""
+    if isinstance(module, type) or not callable(module):
+        got = f"the class {module.__name__}" if isinstance(module, type) else repr(module)
+        raise TypeError(
+            f"{argument} must be a module or function, got {got}. Pass, for example, {example}"
+        )
+
+
 class Attend(nn.Module):
     """Attention of a state to regions, e_j = score(h, z_j), a = weights(e), c = Σ_j a_j z_j.
 
@@ -278,20 +335,24 @@ class Attend(nn.Module):
     change.
 
     Args:
-        score     a module (h [B, H], z [B, R, D]) → e [B, R], such as `AdditiveScore`. If it has a
-                  method `keys(z)`, its result can be computed once and passed as a third argument
+        score     a module (h [B, H], z [B, R, D]) → e [B, R], such as `AdditiveScore`. If the
+                  module has a method `keys(z)`, the result of `keys` can be computed once and
+                  passed to the module as the third argument
         weights   a module e [B, R] → a [B, R], such as `SigmoidGate`. If None, it is a `Softmax`
 
     Source: Bahdanau et al. 2014, Xu et al. 2015, slides KB09, KB10, KB13.
     """
 
     def __init__(self, score, weights=None):
+        _check_module("Attend: score", score, "DotScore(state, features, size)")
+        if weights is not None:
+            _check_module("Attend: weights", weights, "SigmoidGate()")
         self.score, self.weights = score, weights or Softmax()
 
     def keys(self, z):
-        """Return the part of the score that does not depend on the state.
+        """Return the part of the scores that does not depend on the state, for `forward`.
 
-        The result is None if `score` has no method `keys`.
+        The result is `score.keys(z)`, or None if `score` has no method `keys`.
 
         Args:
             z   features of the regions [B, R, D]
@@ -304,14 +365,43 @@ class Attend(nn.Module):
         Args:
             h      state of the LSTM before the word [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)`, if already computed. If None, the score computes them
+            keys   `keys(z)`, if already computed. If None, they are computed in this call
 
         Returns:
             (context c [B, D], weights a [B, R])
+
+        Raises:
+            ValueError: the shapes of h, z and keys do not fit
         """
         e = self.score(h, z) if keys is None else self.score(h, z, keys)  # [B, R]
         a = self.weights(e)
         return np.einsum("br,brd->bd", a, z), a
+
+
+def _size(name, regions):
+    """Return the number D of features that `regions` computes, or raise TypeError."""
+    if isinstance(regions, type) or not hasattr(regions, "size"):
+        got = f"the class {regions.__name__}" if isinstance(regions, type) else repr(regions)
+        raise TypeError(
+            f"{name}: regions must be a module with the attribute size, got {got}. Pass, for "
+            "example, CaptionerCells(channels, cell, size, count)"
+        )
+    return regions.size
+
+
+def _check_words(name, argument, words, axes, least=0):
+    """Raise ValueError unless the vectors of words have these axes, where "T" is at least `least`.
+
+    The last entry of `axes` is the embedding, whose number of features is the length of this axis.
+    """
+    *axes, embedding = axes
+    axes, shape = (*axes, embedding.embedding_dim), np.shape(to_array(words))
+    fits = [n == m or (m == "T" and n >= least) for n, m in zip(shape, axes, strict=False)]
+    if len(shape) != len(axes) or not all(fits):
+        raise ValueError(
+            f"{name}: {argument} must be [{', '.join(map(str, axes))}]{' with T >= 1' * least}, "
+            f"got shape {shape}. Pass the result of captioner.embedding(tokens)"
+        )
 
 
 class Caption(NamedTuple):
@@ -319,10 +409,10 @@ class Caption(NamedTuple):
 
     Attributes:
         tokens            token ids [T], without the tokens that begin and end the caption
-        attention         attention weights of the regions before each word [T, R], or None for a
-                          captioner without attention
-        log_probability   sum of the log probabilities of all tokens, including the one that ends
-                          the caption
+        attention         attention weights of the regions [T, R], computed before each of the T
+                          words, or None for a captioner without attention
+        log_probability   sum of the log probabilities of all tokens, including the stop token
+                          unless the caption was cut at the largest length
     """
 
     tokens: np.ndarray
@@ -355,14 +445,23 @@ class _Captioner(nn.Module):
         Raises:
             ValueError: tokens is not [B, T], images has a wrong shape, or the numbers of images and
                 captions differ
+            TypeError: tokens are not integers
             IndexError: a token is not from 0 to V - 1
         """
-        if np.ndim(to_array(tokens)) != 2 or len(images) != len(tokens):
+        shape, name = np.shape(to_array(tokens)), type(self).__name__
+        if len(shape) != 2:
+            advice = ". Write tokens[None] for one caption" if len(shape) == 1 else ""
             raise ValueError(
-                f"captioner: tokens must be [{len(images)}, T], one caption for each image, got "
-                f"shape {np.shape(to_array(tokens))}"
+                f"{name}: tokens must be [B, T], one caption for each image, got shape "
+                f"{shape}{advice}"
             )
-        y, maps = self.read(self.embedding(tokens), *self.start(images))
+        first = self.start(images)
+        if len(images) != shape[0]:
+            raise ValueError(
+                f"{name}: tokens must be [{len(images)}, T], one caption for each image, got shape "
+                f"{shape}"
+            )
+        y, maps = self.read(self.embedding(tokens), *first)
         return self.head(y), maps
 
     def step(self, word, memory, state):
@@ -374,7 +473,7 @@ class _Captioner(nn.Module):
             state    second result of `start`, or the new state from the previous step
 
         Returns:
-            (logits [B, V], new state, weights [B, R] or None)
+            (logits [B, V], new state, attention weights [B, R] or None)
         """
         y, state, a = self.advance(word, memory, state)
         return self.head(y), state, a
@@ -389,7 +488,8 @@ class _Captioner(nn.Module):
         Args:
             images    images with values from 0 to 1 [B, height, width, channels]
             tokens    captions [B, T + 1] from the start token to the stop token, then `pad`
-            pad       token that pads short captions and is excluded from the loss
+            pad       token that pads short captions and is excluded from the loss, or None if
+                      there is no padding
             penalty   factor λ >= 0 of the penalty, where 0 means no penalty
 
         Returns:
@@ -397,7 +497,10 @@ class _Captioner(nn.Module):
 
         Raises:
             ValueError: tokens is not [B, T + 1] with at least one word, the numbers of images and
-                captions differ, penalty < 0, or a captioner without attention is given a penalty
+                captions differ, images has a wrong shape, the penalty is not finite or < 0, or a
+                captioner without attention is given a penalty
+            TypeError: tokens are not integers, or penalty or pad is not a number
+            IndexError: a token is not from 0 to V - 1
 
         Source: Xu et al. 2015, eq. 14.
         """
@@ -408,6 +511,7 @@ class _Captioner(nn.Module):
                 f"word, got shape {tokens.shape}"
             )
         check_range("loss", 0, below=math.inf, penalty=penalty)
+        check_range("loss", whole=True, pad=pad, optional=("pad",))
         if (tokens[:, 1:] == pad).all():
             raise ValueError(
                 f"loss: tokens must contain at least one word after the start token, but all are "
@@ -433,18 +537,20 @@ class _Captioner(nn.Module):
         Args:
             images           images with values from 0 to 1 [B, height, width, channels]
             start            token id before the first word
-            stop             token id that ends a caption
+            stop             token id, or several token ids, that end a caption
             beams            number of partial captions that are kept, where 1 means greedy decoding
             max_len          largest number of tokens of a caption
-            length_penalty   exponent of the length by which log probabilities are divided, as in
-                             `decoding.beam_search`. Larger values favour longer captions
+            length_penalty   exponent p in the divisor ((5 + T) / 6)^p of the log probability of T
+                             tokens. Larger values favour longer captions
 
         Returns:
-            a list of `Caption`, one for each image
+            a list of `Caption`, the best caption found for each image
 
         Raises:
-            ValueError: images has a wrong shape, or beams or max_len is below 1
-            IndexError: start is not a token of the vocabulary
+            ValueError: images has a wrong shape, beams or max_len is below 1, or start or stop is
+                not a token id
+            TypeError: beams, max_len or length_penalty is not a number of the right kind
+            IndexError: start is not from 0 to V - 1
         """
         with no_grad(), eval_mode(self):
             memory, state = self.start(images)
@@ -489,18 +595,18 @@ class Captioner(_Captioner):
         h_t = LSTM([E[w_{t-1}], c_t], h_{t-1}),   logits = head([h_t, c_t])
 
     E[w] is the vector of word w, and z_j are the features of region j. The initial h and c of the
-    LSTM are tanh of two linear layers on the mean region. In the paper, y denotes words and
+    LSTM are the tanh of two linear maps of the mean of all z_j. In the paper, y denotes words and
     i denotes regions.
 
     Args:
-        regions      a module images → z [B, R, D] with its D as `.size`, such as `CaptionerCells`
+        regions      a module that maps images to z [B, R, D] and has the number D as its attribute
+                     `size`, such as `CaptionerCells`
         vocab_size   number V of words
         d_word       number of features of a word's vector
         d_state      number H of features of the LSTM's state
         attend       a module (h, z) → (c [B, D], a [B, R]). If None, it is
                      `Attend(AdditiveScore(...))`. If the module has a method `keys(z)`, the keys
-                     are computed once for each image, and the module is called as (h, z, keys) →
-                     (c, a)
+                     are computed once for each image, and the module is called with (h, z, keys)
         rng          seed or numpy.random.Generator for the initial values, or None for the default
                      generator
 
@@ -509,7 +615,9 @@ class Captioner(_Captioner):
 
     def __init__(self, regions, vocab_size, d_word=32, d_state=64, attend=None, rng=None):
         check_sizes(self, vocab_size=vocab_size, d_word=d_word, d_state=d_state)
-        rng, d = generator(rng), regions.size
+        if attend is not None:
+            _check_module("Captioner: attend", attend, "Attend(DotScore(d_state, D, size))")
+        rng, d = generator(rng), _size("Captioner", regions)
         super().__init__(regions, vocab_size, d, d_word, d_state, rng)
         self.attend = attend or Attend(AdditiveScore(d_state, d, d_state, rng))
         self.first_h, self.first_c = nn.Linear(d, d_state, rng=rng), nn.Linear(d, d_state, rng=rng)
@@ -521,8 +629,11 @@ class Captioner(_Captioner):
             images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
-            (memory, state), where memory is (z [B, R, D],) or (z, keys), and state is (h, c), each
-            [B, d_state]
+            (memory, state), where memory is (z [B, R, D], keys), or (z,) if `attend` computes no
+            keys, and state is (h, c), each [B, d_state]
+
+        Raises:
+            ValueError: images has a wrong shape, as in the `forward` of `regions`
         """
         z = self.regions(images)
         keys = self.attend.keys(z) if hasattr(self.attend, "keys") else None
@@ -534,13 +645,17 @@ class Captioner(_Captioner):
         """Read captions word by word, and attend to the regions before each word.
 
         Args:
-            words    vectors of the words [B, T, d_word]
+            words    vectors of the words [B, T, d_word], T >= 1
             memory   first result of `start`
-            state    second result of `start`
+            state    second result of `start`, the (h, c) before the first word
 
         Returns:
-            ([h_t, c_t] [B, T, d_state + D], weights [B, T, R])
+            (new states and contexts [h_t, c_t] [B, T, d_state + D], attention weights [B, T, R])
+
+        Raises:
+            ValueError: words are not [B, T, d_word]
         """
+        _check_words("Captioner.read", "words", words, (len(state[0]), "T", self.embedding), 1)
         features, maps = [], []
         for t in range(words.shape[1]):
             y, state, a = self.advance(words[:, t], memory, state)
@@ -554,11 +669,15 @@ class Captioner(_Captioner):
         Args:
             word     vector of the word [B, d_word]
             memory   first result of `start`
-            state    (h, c) before the word
+            state    (h, c) of the LSTM before the word
 
         Returns:
-            ([h_t, c_t] [B, d_state + D], new state, weights [B, R])
+            (new h and context [h_t, c_t] [B, d_state + D], new state, attention weights [B, R])
+
+        Raises:
+            ValueError: word is not [B, d_word]
         """
+        _check_words("Captioner.advance", "word", word, (len(state[0]), self.embedding))
         c, a = self.attend(state[0], *memory)
         state = self.cell(np.concatenate([word, c], axis=1), state)
         return np.concatenate([state[0], c], axis=1), state, a
@@ -569,15 +688,17 @@ class FixedCaptioner(_Captioner):
 
         c = f_w(z_1, ..., z_R) [B, context],   h_t = LSTM([E[w_{t-1}], c], h_{t-1})
 
-    The regions are concatenated, and f_w is an MLP with one hidden layer and tanh at the end. The
-    first state is zero. In the paper, the decoder receives the image once, before the first word.
-    In this class, c is an input at every word, so the state need not store the image.
+    The features z_j of the R regions are concatenated, and f_w is an MLP with one hidden layer and
+    tanh at the end. The first state is zero. In the paper, the decoder receives the image once,
+    before the first word. In this class, c is an input at every word, so the state need not store
+    the image.
 
     Args:
-        regions      a module images → z [B, R, D] with its D as `.size`, such as `CaptionerCells`
+        regions      a module that maps images to z [B, R, D] and has the number D as its attribute
+                     `size`, such as `CaptionerCells`
         count        number R of regions
         vocab_size   number V of words
-        context      length of c
+        context      number of features of c
         d_word       number of features of a word's vector
         d_state      number H of features of the LSTM's state
         hidden       width of the hidden layer of f_w. If None, it is R·D, the number of features of
@@ -599,12 +720,13 @@ class FixedCaptioner(_Captioner):
             d_word=d_word,
             d_state=d_state,
         )
-        self.count, hidden = count, count * regions.size if hidden is None else hidden
+        d = _size("FixedCaptioner", regions)
+        self.count, hidden = count, count * d if hidden is None else hidden
         check_sizes(self, hidden=hidden)
         rng = generator(rng)
         super().__init__(regions, vocab_size, context, d_word, d_state, rng)
         self.squeeze = nn.Sequential(
-            nn.Linear(count * regions.size, hidden, rng=rng),
+            nn.Linear(count * d, hidden, rng=rng),
             nn.ReLU(),
             nn.Linear(hidden, context, rng=rng),
         )
@@ -619,14 +741,16 @@ class FixedCaptioner(_Captioner):
             (c [B, context], state), where state is (h, c) of the LSTM, each [B, d_state]
 
         Raises:
-            ValueError: the number of regions is not `count`
+            ValueError: images has a wrong shape, as in the `forward` of `regions`, or the number of
+                regions is not `count`
         """
         z = self.regions(images)
         if z.shape[1] != self.count:
             raise ValueError(
-                f"FixedCaptioner: the images have {z.shape[1]} regions, expected count={self.count}"
+                f"FixedCaptioner: the images have {z.shape[1]} regions, expected "
+                f"count={self.count}. Create FixedCaptioner with count={z.shape[1]}"
             )
-        c = np.tanh(self.squeeze(np.reshape(z, (z.shape[0], -1))))
+        c = np.tanh(self.squeeze(np.reshape(z, (z.shape[0], z.shape[1] * z.shape[2]))))
         zeros = Tensor(np.zeros((z.shape[0], self.cell.hidden_size), c.dtype))
         return c, (zeros, zeros)
 
@@ -634,16 +758,21 @@ class FixedCaptioner(_Captioner):
         """Read whole captions, with the same context at every word.
 
         The inputs do not depend on the states, so the LSTM processes the whole caption in one call.
-        Only if the `forward` of the cell was changed is the cell called word by word.
+        If the `forward` of the cell was changed, the cell is called word by word instead.
 
         Args:
             words   vectors of the words [B, T, d_word]
-            c       context [B, context]
-            state   (h, c) of the LSTM before the first word
+            c       context [B, context], the first result of `start`
+            state   (h, c) of the LSTM before the first word, the second result of `start`
 
         Returns:
-            ([h_t, c] [B, T, d_state + context], None), because there are no attention weights
+            (new states and context [h_t, c] [B, T, d_state + context], None), because there are no
+            attention weights
+
+        Raises:
+            ValueError: words are not [B, T, d_word]
         """
+        _check_words("FixedCaptioner.read", "words", words, (len(state[0]), "T", self.embedding))
         if describe_override(self.cell) is not None:
             steps = []
             for t in range(words.shape[1]):
@@ -660,12 +789,16 @@ class FixedCaptioner(_Captioner):
 
         Args:
             word    vector of the word [B, d_word]
-            c       context [B, context]
+            c       context [B, context], the first result of `start`
             state   (h, c) of the LSTM before the word
 
         Returns:
-            ([h_t, c] [B, d_state + context], new state, None), because there are no attention
-            weights
+            (new h and context [h_t, c] [B, d_state + context], new state, None), because there are
+            no attention weights
+
+        Raises:
+            ValueError: word is not [B, d_word]
         """
+        _check_words("FixedCaptioner.advance", "word", word, (len(state[0]), self.embedding))
         state = self.cell(np.concatenate([word, c], axis=1), state)
         return np.concatenate([state[0], c], axis=1), state, None

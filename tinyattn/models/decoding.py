@@ -138,9 +138,7 @@ def _check_logits(z, temperature, top_k, top_p):
     if top_p is not None and not (is_number(top_p) and 0 < top_p <= 1):
         raise ValueError(f"decoding: expected 0 < top_p <= 1 (a probability), got top_p={top_p!r}")
     if z.ndim == 0 or z.shape[-1] == 0:
-        raise ValueError(
-            f"decoding: logits must be [..., V] with at least one token, got {z.shape}"
-        )
+        raise ValueError(f"decoding: logits must be [..., V] with V >= 1, got shape {z.shape}")
     highest = z.max(axis=-1)
     if not highest.min(initial=np.inf) > -np.inf or (highest == np.inf).any():
         raise ValueError(
@@ -162,9 +160,9 @@ def decode(
                       the token that follows
         state         the model's memory of B sequences: arrays with the sequences on axis 0, in
                       tuples, lists or dicts, or None
-        start         token before the first new token (then B = 1), or B tokens [B]
-        stop          token, or several tokens, that end a sequence and are not part of the answer.
-                      If None, every sequence gets max_len tokens
+        start         token id before the first new token (then B = 1), or token ids [B]
+        stop          token id, or several token ids, that end a sequence and are not part of the
+                      answer. If None, every sequence gets max_len tokens
         max_len       largest number of new tokens
         temperature   as in `probabilities`, where 0 always selects the likeliest token
         top_k         as in `probabilities`
@@ -374,13 +372,13 @@ def _called(step, tokens, state):
     if not (isinstance(answer, tuple) and len(answer) == 2):
         raise TypeError(
             "decoding: step(tokens, state) must return a tuple (logits, state), got "
-            f"{type(answer).__name__}"
+            + (f"a tuple of {len(answer)}" if isinstance(answer, tuple) else type(answer).__name__)
         )
     logits = np.asarray(to_array(answer[0]))
     if logits.ndim != 2 or len(logits) != len(tokens):
         raise ValueError(
             f"decoding: step was given tokens [{len(tokens)}] and must return logits "
-            f"[{len(tokens)}, V], got {logits.shape}"
+            f"[{len(tokens)}, V], got shape {logits.shape}"
         )
     return logits, answer[1]
 
@@ -389,8 +387,8 @@ def _start(start):
     tokens = np.atleast_1d(np.asarray(to_array(start)))
     if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
         raise ValueError(
-            f"decoding: start must be a token or an integer array [B], got {tokens.dtype} "
-            f"{tokens.shape}"
+            "decoding: start must be a token id or token ids [B], which are integers, got "
+            f"{tokens.dtype} of shape {tokens.shape}"
         )
     return tokens
 
@@ -400,6 +398,7 @@ def _stop(stop):
     stop = np.atleast_1d(np.asarray([] if stop is None else to_array(stop)))
     if stop.ndim != 1 or (stop.size and stop.dtype.kind not in "iu"):
         raise ValueError(
-            f"decoding: stop must be a token or a list of tokens, got {stop.dtype} {stop.shape}"
+            "decoding: stop must be a token id or a list of token ids, which are integers, got "
+            f"{stop.dtype} of shape {stop.shape}"
         )
     return stop.astype(np.int64)

@@ -77,20 +77,20 @@ class _OnFeatures(Module):
 
 
 class DGCNN(_OnFeatures):
-    """A classifier of point clouds, which maps x [N, in_features] to scores [B, classes].
+    """A classifier of point clouds, from points x [N, in_features] to scores [B, classes].
 
-    In each layer, the neighbours of a point are the k points with the most similar input features.
-    In a cloud with fewer than k points, all points are neighbours. Override `places` to search for
-    neighbours among different positions.
+    In each EdgeConv layer, the neighbours of a point are the k points of its cloud with the most
+    similar input features of this layer. In a cloud with fewer than k points, all points are
+    neighbours. In a subclass, override `places` to search for neighbours by other features.
 
     Args:
         in_features   number of features of a point
         classes       number of classes
         k             number of neighbours, including the point itself
-        widths        number of features after each EdgeConv layer
+        widths        tuple with the number of features after each EdgeConv layer
         embedding     number of features of each point before the maximum and mean over its cloud
-        hidden        number of features of the hidden layers of the head
-        dropout       probability with which a feature becomes 0 in the head, in training
+        hidden        tuple with the number of features of each hidden layer of the head
+        dropout       probability with which a hidden feature of the head becomes 0 in training
         rng           seed or numpy.random.Generator for the initial values and the dropout, or None
                       for the default generator
 
@@ -110,14 +110,19 @@ class DGCNN(_OnFeatures):
     ):
         check_sizes(
             self,
+            single=True,
             in_features=in_features,
             classes=classes,
             k=k,
-            widths=widths,
             embedding=embedding,
-            hidden=hidden,
         )
+        check_sizes(self, widths=widths, hidden=hidden)
         check_widths(type(self).__name__, widths=widths, hidden=hidden)
+        if not widths:
+            raise ValueError(
+                f"{type(self).__name__}: widths must contain the number of features of at least "
+                f"one layer, got {widths!r}"
+            )
         rng = generator(rng)
         self.features = PointFeatures(in_features, k, widths, embedding, rng)
         sizes = [2 * embedding, *hidden]
@@ -131,12 +136,14 @@ class DGCNN(_OnFeatures):
 
         Args:
             x       points [N, in_features]
-            batch   index of each point's cloud [N], whole numbers, or None for a single cloud
+            batch   index of each point's cloud [N], whole numbers in any order. Row b of the scores
+                    belongs to the b-th smallest index. None: all points are in one cloud
 
         Raises:
-            ValueError: the shapes do not fit, there are no points, a number is not finite, batch is
+            ValueError: x is not [N, in_features] with N >= 1, a number in x is not finite, batch is
                 not N whole numbers, or there is only one cloud in training, where batch norm needs
-                several
+                at least two
+            TypeError: x does not consist of numbers
         """
         name = type(self).__name__
         check_points(name, x, self.features.in_features)
@@ -148,16 +155,17 @@ class DGCNN(_OnFeatures):
 class DGCNNSegmentation(_OnFeatures):
     """A classifier of single points (segmentation), from x [N, in_features] to scores [N, classes].
 
-    A vector that describes the whole cloud is appended to the features of each point.
+    A vector that describes the whole cloud is appended to the features of each point. Neighbours
+    are the same as in `DGCNN`.
 
     Args:
         in_features   number of features of a point
         classes       number of classes
         k             number of neighbours, including the point itself
-        widths        number of features after each EdgeConv layer
+        widths        tuple with the number of features after each EdgeConv layer
         embedding     number of features of each point before the maximum and mean over its cloud
-        hidden        number of features of the hidden layers of the head
-        dropout       probability with which a feature becomes 0 in the head, in training
+        hidden        tuple with the number of features of each hidden layer of the head
+        dropout       probability with which a hidden feature of the head becomes 0 in training
         rng           seed or numpy.random.Generator for the initial values and the dropout, or None
                       for the default generator
 
@@ -177,14 +185,19 @@ class DGCNNSegmentation(_OnFeatures):
     ):
         check_sizes(
             self,
+            single=True,
             in_features=in_features,
             classes=classes,
             k=k,
-            widths=widths,
             embedding=embedding,
-            hidden=hidden,
         )
+        check_sizes(self, widths=widths, hidden=hidden)
         check_widths(type(self).__name__, widths=widths, hidden=hidden)
+        if not widths:
+            raise ValueError(
+                f"{type(self).__name__}: widths must contain the number of features of at least "
+                f"one layer, got {widths!r}"
+            )
         rng = generator(rng)
         self.features = PointFeatures(in_features, k, widths, embedding, rng)
         sizes = [2 * embedding + sum(widths), *hidden]
@@ -198,11 +211,14 @@ class DGCNNSegmentation(_OnFeatures):
 
         Args:
             x       points [N, in_features]
-            batch   index of each point's cloud [N], whole numbers, or None for a single cloud
+            batch   index of each point's cloud [N], whole numbers in any order. None: all points
+                    are in one cloud
 
         Raises:
-            ValueError: the shapes do not fit, there are no points, a number is not finite, or batch
-                is not N whole numbers
+            ValueError: x is not [N, in_features] with N >= 1, a number in x is not finite, batch is
+                not N whole numbers, or there is only one point in training, where batch norm needs
+                at least two
+            TypeError: x does not consist of numbers
         """
         name = type(self).__name__
         check_points(name, x, self.features.in_features)

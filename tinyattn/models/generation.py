@@ -50,7 +50,7 @@ def generate(
         rng              seed or numpy.random.Generator, or None for the default generator
         cache            True: keep the keys and values of earlier tokens. False: recompute them for
                          each token, with the same result
-        stop             token, or several tokens, after which a sequence ends. If None, no sequence
+        stop             token id, or several token ids, that end a sequence. If None, no sequence
                          ends early
         compiled         True: run the model that `inference.compile` returns, or the modules if it
                          cannot compile them because a layer was changed. False: run the modules.
@@ -63,8 +63,8 @@ def generate(
 
     Raises:
         TypeError: ids are not a list or an array
-        ValueError: a prompt is empty or does not consist of integers, or max_new_tokens,
-            temperature, top_k or top_p is out of range
+        ValueError: a prompt is empty or does not consist of integers, stop is not integers, or
+            max_new_tokens, temperature, top_k or top_p is out of range
         IndexError: a prompt contains a token that the model does not have
     """
     prompts = _prompts(ids)
@@ -201,8 +201,10 @@ def _prompts(ids):
                 "prompt with a start token"
             )
         if p.ndim != 1 or p.dtype.kind not in "iu":
+            advice = "Pass one prompt, prompts [B, T] or a list of prompts"
+            advice = "Write .astype(int)" if p.ndim == 1 and p.dtype.kind in "fb" else advice
             raise ValueError(
                 "generate: a prompt must be token ids, which are integers [T], got "
-                f"{p.dtype} {p.shape}. Pass one prompt, prompts [B, T] or a list of prompts"
+                f"{p.dtype} of shape {p.shape}. {advice}"
             )
     return prompts

@@ -85,14 +85,14 @@ class GravNetModel(Module):
         in_features            number of features of a hit
         out_features           number of outputs
         blocks                 number of blocks
-        width                  number of features of the dense layers
-        block_features         number of features after a block
+        width                  number of features of the dense layers in each block
+        block_features         number of features of a hit after each block
         space_dimensions       number of dimensions of the learned space, in which neighbours are
                                near
         propagate_dimensions   number of features that a hit receives from each neighbour
         k                      number of neighbours, including the hit itself. In an event with
                                fewer hits, all hits are neighbours
-        hidden                 number of features of the last hidden layer
+        hidden                 number of features of the hidden layer after the blocks
         strict                 True: an event with fewer than k hits raises ValueError
         rng                    seed or numpy.random.Generator for the initial values, or None for
                                the default generator
@@ -116,6 +116,7 @@ class GravNetModel(Module):
     ):
         check_sizes(
             self,
+            single=True,
             in_features=in_features,
             out_features=out_features,
             blocks=blocks,
@@ -155,11 +156,14 @@ class GravNetModel(Module):
 
         Args:
             x       hits [N, in_features]
-            batch   index of each hit's event [N], whole numbers, or None for a single event
+            batch   index of each hit's event [N], whole numbers in any order. None: all hits are in
+                    one event
 
         Raises:
-            ValueError: the shapes do not fit, there are no hits, a number is not finite, batch is
-                not N whole numbers, or an event is too small with strict=True
+            ValueError: x is not [N, in_features] with N >= 1, a number in x is not finite, batch is
+                not N whole numbers, an event has fewer than k hits with strict=True, or there is
+                only one hit in training, where batch norm needs at least two
+            TypeError: x does not consist of numbers
         """
         x = check_points("GravNetModel", x, self.norm.num_features)
         cloud = None if batch is None else split_clouds(batch, x.shape[0], "GravNetModel")[1]

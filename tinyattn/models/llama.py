@@ -5,6 +5,9 @@ vectors, keys and values shared by groups of heads, a gated feed-forward network
 Sources: Touvron et al. 2023, Allal et al. 2025 (SmolLM2).
 """
 
+import math
+from pathlib import Path
+
 import numpy as np
 
 import tinyattn.functional as F
@@ -15,13 +18,13 @@ from tinyattn.inference.quantized import numbers_in_blocks
 from tinyattn.models import gguf
 from tinyattn.models.bert import check_state
 from tinyattn.models.generation import generate
-from tinyattn.models.gpt import init_weights
+from tinyattn.models.gpt import check_ids, init_weights
 from tinyattn.nn.validation import check_heads, check_sizes
 from tinyattn.ops.quantized import QuantizedMatrix
 
 
 class Llama(nn.Module):
-    """A language model with RMSNorm, rotary positions and keys that several heads share.
+    """A language model with RMSNorm, rotary positions, and keys and values that heads share.
 
     Token t attends to the tokens ≤ t. Initial weights are drawn as in `GPT`. Parameter names are
     the same as in LlamaForCausalLM of the Transformers library, without the leading "model.", so
@@ -38,8 +41,8 @@ class Llama(nn.Module):
         max_len        number of tokens of the longest text in the training data. `generate` lets
                        the model use only this many tokens
         base           base of the rotary positions. The slowest pair of features rotates by about
-                       1/base per token
-        eps            ε of the norms
+                       1/base radians per token
+        eps            ε of the norms, the number that is added to the mean square
         tied_head      True: the head uses the embedding matrix. False: the head has a separate
                        matrix `lm_head`
         rng            seed or numpy.random.Generator for the initial values, or None for the
@@ -87,14 +90,24 @@ class Llama(nn.Module):
         """Return the features of each token, which are the input of the head, [B, T, d_model].
 
         Args:
-            ids     token ids [B, T]. With a cache, pass only the new ones
-            cache   result of `empty_cache`, which contains the keys and values of earlier tokens
-                    and is updated. If None, ids are the whole sequences
+            ids     token ids [B, T], from 0 to V - 1. With a cache, pass only the new ones
+            cache   the cache of all earlier tokens, which at the beginning is the result of
+                    `empty_cache`. Keys and values of the new tokens are added to it. If None, ids
+                    are the whole sequences
+
+        Raises:
+            ValueError: as in `forward`
+            TypeError: as in `forward`
+            IndexError: as in `forward`
+            RuntimeError: as in `forward`
         """
         return self.norm(self.layers(self.embed_tokens(ids), cache))
 
     def head(self, features):
-        """Return the scores of all tokens, [..., V], for `features` [..., d_model]."""
+        """Return the logits of all tokens, [..., V], for `features` [..., d_model].
+
+        Raises ValueError if the last axis of `features` does not have the length d_model.
+        """
         if self.lm_head is not None:
             return self.lm_head(features)
         return F.linear(features, self.embed_tokens.weight)
@@ -103,23 +116,23 @@ class Llama(nn.Module):
         """Return the logits of the next token after each token, [B, T, V].
 
         Args:
-            ids     token ids [B, T]. With a cache, pass only the new ones
-            cache   result of `empty_cache`, which contains the keys and values of earlier tokens
-                    and is updated. If None, ids are the whole sequences
+            ids     token ids [B, T], from 0 to V - 1. With a cache, pass only the new ones
+            cache   the cache of all earlier tokens, which at the beginning is the result of
+                    `empty_cache`. Keys and values of the new tokens are added to it. If None, ids
+                    are the whole sequences
 
         Raises:
-            ValueError: ids are not [B, T], or the cache holds another number of sequences
+            ValueError: ids are not [B, T], or the cache holds a different number of sequences
             TypeError: ids are not integers, or cache is not a result of `empty_cache`
             IndexError: an id is not from 0 to V - 1
             RuntimeError: a cache is used while gradients are recorded
         """
         ids = as_tensor(ids)
-        if ids.ndim != 2:
-            raise ValueError(f"Llama: ids must be [B, T], got shape {ids.shape}")
+        check_ids("Llama", ids, math.inf)
         return self.head(self.features(ids, cache))
 
     def empty_cache(self):
-        """Return a cache without tokens, one `KeyValueCache` for each layer."""
+        """Return a cache without tokens, a list with one `nn.KeyValueCache` for each layer."""
         return [nn.KeyValueCache() for _ in self.layers]
 
     def generate(
@@ -134,33 +147,37 @@ class Llama(nn.Module):
         stop=None,
         compiled=True,
     ):
-        """Return the prompt and its continuation, generated by `models.generation.generate`.
+        """Return the prompt and up to max_new_tokens further tokens.
+
+        The model runs in evaluation mode, and uses only the last max_len tokens of a longer text.
 
         Args:
             ids              one prompt [T], prompts [B, T], or a list of prompts of different
                              length
             max_new_tokens   largest number of new tokens
             temperature      as in `decoding.probabilities`, where 0 always selects the likeliest
-                             token
+                             token, and 1 draws from the model's probabilities
             top_k            number of the likeliest tokens to draw from. If None, all are possible
             top_p            total probability of the likeliest tokens to draw from. If None, all
                              are possible
             rng              seed or numpy.random.Generator, or None for the default generator
-            cache            False: all keys and values are recomputed for each token, with the same
-                             result
-            stop             token, or several tokens, after which a sequence ends. If None, no
+            cache            True: keep the keys and values of earlier tokens. False: recompute them
+                             for each token, which gives the same result but takes longer
+            stop             token id, or several token ids, that end a sequence. If None, no
                              sequence ends early
-            compiled         False: run the modules instead of the compiled model
+            compiled         True: run the model that `inference.compile` returns, if the model can
+                             be compiled and cache is True. False: run the modules
 
         Returns:
-            for one prompt an array, and for a list of prompts a list of arrays, all without the
-            stop token. For prompts [B, T] an array [B, T + n], in which a row that has ended is
-            filled with its stop token
+            for one prompt an array of token ids, and for a list of prompts a list of arrays, all
+            without the stop token. For prompts [B, T] an array [B, T + n], in which a row that has
+            ended is filled with its stop token
 
         Raises:
-            TypeError: as in `models.generation.generate`
-            ValueError: as in `models.generation.generate`
-            IndexError: as in `models.generation.generate`
+            TypeError: ids are not a list or an array
+            ValueError: a prompt is empty or does not consist of integers, stop is not integers, or
+                max_new_tokens, temperature, top_k or top_p is out of range
+            IndexError: a prompt contains a token that the model does not have
         """
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
@@ -176,10 +193,11 @@ class Llama(nn.Module):
         then generate text but cannot be trained, so no parameter requires a gradient.
 
         Args:
-            state          the state dict, from which the sizes are read
-            num_heads      number of query heads
-            num_kv_heads   number of heads with keys and values
-            max_len        number of tokens of the longest text in the training data
+            state          the state dict {name: array}, from which the sizes are read
+            num_heads      number of query heads, which the state dict does not contain
+            num_kv_heads   number of heads with keys and values, which divides num_heads
+            max_len        number of tokens of the longest text in the training data. `generate`
+                           lets the model use only this many tokens
             base           base of the rotary positions
             eps            ε of the norms
             assign         False: copy the weights. True: use the arrays themselves if possible, as
@@ -190,7 +208,10 @@ class Llama(nn.Module):
 
         Raises:
             TypeError: state is not a dictionary
-            ValueError: a weight is missing or has another shape, or the numbers of heads do not fit
+            ValueError: the sizes cannot be read, because a weight is missing, num_heads does not
+                divide d_model, or num_kv_heads does not divide num_heads
+            KeyError: another weight is missing, unknown or has a wrong shape, which can also be due
+                to wrong numbers of heads
         """
         check_state("Llama", "LlamaForCausalLM", state, NEEDED)
         state = {
@@ -222,7 +243,7 @@ class Llama(nn.Module):
         return model.load_state_dict(state, assign).requires_grad_(False)
 
     def num_parameters(self):
-        """Return the number of elements of all parameters, including quantized ones."""
+        """Return the number of elements of all parameters, including quantized matrices."""
         return super().num_parameters() + numbers_in_blocks(self)
 
     @classmethod
@@ -242,8 +263,15 @@ class Llama(nn.Module):
 
         Raises:
             FileNotFoundError: there is no such file
-            ValueError: the file is damaged, contains another kind of model, or lacks a tensor
+            ValueError: the file is damaged, contains another kind of model, or its tensors do not
+                fit a Llama
+            TypeError: file is neither a path nor a `GGUF`
         """
+        if not isinstance(file, gguf.GGUF | str | Path):
+            raise TypeError(
+                "Llama.from_gguf: file must be a path or the result of gguf.read, got "
+                f"{type(file).__name__}. For a state dict, call Llama.from_huggingface"
+            )
         file = file if isinstance(file, gguf.GGUF) else gguf.read(file)
         kind = file.entry("general.architecture", str)
         if kind != "llama":

@@ -119,10 +119,10 @@ class MoleculeAttentionTransformer(nn.Module):
 
     In the first formula, d = d_model/num_heads is the number of features of a head, D contains the
     distances of the atoms, and Adj their bonds. A dummy atom with a learned vector is added to each
-    molecule, and the mean includes it. It has no bonds, and its distance from all atoms and from
-    itself is set to 10⁶ Å. The rows of Adj are divided by their sums, as in the paper's code but
-    not in its formula. Dropout acts on the terms that are added to x, while in the paper it acts on
-    A.
+    molecule, and the mean includes it. The dummy atom has no bonds, and its distance from all atoms
+    and from itself is set to 10⁶ Å. The rows of Adj are divided by their sums, as in the paper's
+    code but not in its formula. Dropout acts on the terms that are added to x, while in the paper
+    it acts on A.
 
     Args:
         features     number of features of an atom
@@ -130,8 +130,8 @@ class MoleculeAttentionTransformer(nn.Module):
         d_model      number of features in each layer
         num_heads    number of heads, which divides d_model
         num_layers   number of layers
-        lambdas      (λ_a, λ_d, λ_g), which are not trained. With (1, 0, 0), the model is a plain
-                     transformer
+        lambdas      (λ_a, λ_d, λ_g), three finite numbers >= 0, which are not trained. With
+                     (1, 0, 0), the model is a plain transformer
         g            "softmax" for softmax(-D) along each row, or "exp" for exp(-D) of each pair
         dropout      probability with which a number becomes 0 in training
         rng          seed or numpy.random.Generator for the initial values and the dropout, or None
@@ -153,6 +153,7 @@ class MoleculeAttentionTransformer(nn.Module):
         check_heads(self, d_model=d_model, num_heads=num_heads)
         check_sizes(
             self,
+            single=True,
             features=features,
             outputs=outputs,
             num_layers=num_layers,
@@ -161,9 +162,12 @@ class MoleculeAttentionTransformer(nn.Module):
         shares = np.asarray(lambdas)
         fits = shares.shape == (3,) and shares.dtype.kind in "iuf"
         if not fits or not ((shares >= 0) & (shares < np.inf)).all():
-            raise ValueError(f"{name}: lambdas must be three weights >= 0, got {lambdas!r}")
+            raise ValueError(
+                f"{name}: lambdas must be three weights >= 0 and < inf (of attention, distances "
+                f"and bonds), got {lambdas!r}"
+            )
         if not isinstance(g, str) or g not in G:
-            raise ValueError(f"{name}: g must be one of {', '.join(G)}, got {g!r}")
+            raise ValueError(f"{name}: g must be {' or '.join(map(repr, G))}, got {g!r}")
         self.lambdas, self.g = tuple(lambdas), g
         self.dummy = nn.Parameter(rng.normal(size=(1, 1, d_model)).astype(DEFAULT_DTYPE))
         self.embed = nn.Linear(features, d_model, rng=rng)
@@ -181,13 +185,14 @@ class MoleculeAttentionTransformer(nn.Module):
         Args:
             atoms       features of the atoms [B, N, features]
             distances   D in Å [B, N, N]
-            bonds       bool [B, N, N]. Adj is 1 for bonds and on the diagonal, divided by the sum
-                        of its row
+            bonds       bool [B, N, N], True for a bond. Adj is 1 for bonds and on the diagonal, and
+                        each row is then divided by its sum
             mask        bool [B, N], True for atoms, False for padding. If None, all are atoms
 
         Raises:
-            ValueError: the shapes do not fit, or bonds or mask are not bool
-            TypeError: atoms or distances are not an array
+            ValueError: atoms are not [B, N, features], distances or bonds are not [B, N, N], mask
+                is not [B, N], or bonds or mask are not bool
+            TypeError: atoms or distances are not an array of numbers
         """
         x, geometry, mask = self._start(atoms, distances, bonds, mask)
         for layer in self.layers:
@@ -195,13 +200,20 @@ class MoleculeAttentionTransformer(nn.Module):
         return self.head(nn.sets.masked_mean(self.norm(x), mask))
 
     def attention_maps(self, atoms, distances, bonds, mask=None):
-        """Return A of each layer, a list of arrays [B, H, 1 + N, 1 + N] with the dummy atom first.
+        """Return the weights A of each layer, a list of arrays [B, H, 1 + N, 1 + N].
+
+        H is the number of heads, and the dummy atom comes first. The model runs in evaluation mode,
+        so dropout does not act.
 
         Args:
             atoms       as in `forward`
             distances   as in `forward`
             bonds       as in `forward`
             mask        as in `forward`
+
+        Raises:
+            ValueError: as in `forward`
+            TypeError: as in `forward`
         """
         maps = []
         with eval_mode(self), no_grad():
@@ -241,18 +253,25 @@ def _check_molecules(atoms, distances, bonds, mask, C):
                 f"{name}: {argument} must be an array or Tensor, got {type(given).__name__}. Write "
                 f"np.array({argument})"
             )
+        if given.dtype.kind not in "fiub":
+            raise TypeError(
+                f"{name}: {argument} must be numbers, got {given.dtype}. Write "
+                f"{argument}.astype(float)"
+            )
     bonds = np.asarray(to_array(bonds))
     fits = atoms.ndim == 3 and atoms.shape[2] == C
     pairs = (*atoms.shape[:2], atoms.shape[1]) if fits else None
     if pairs is None or distances.shape != pairs or bonds.shape != pairs or bonds.dtype != bool:
+        only_bonds = pairs is not None and distances.shape == bonds.shape == pairs
         raise ValueError(
             f"{name}: expected atoms [B, N, {C}], distances [B, N, N] and bool bonds [B, N, N], "
-            f"got {atoms.shape}, {distances.shape} and {bonds.dtype} {bonds.shape}"
+            f"got shapes {atoms.shape}, {distances.shape} and {bonds.shape} with bonds of "
+            f"{bonds.dtype}{'. Write bonds != 0' if only_bonds else ''}"
         )
     mask = np.ones(atoms.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != atoms.shape[:2]:
         raise ValueError(
-            f"{name}: mask must be bool {atoms.shape[:2]} with True for atoms, got {mask.dtype} "
-            f"{mask.shape}"
+            f"{name}: mask must be bool of shape {atoms.shape[:2]} with True for atoms, got "
+            f"{mask.dtype} of shape {mask.shape}"
         )
     return bonds & mask[:, :, None] & mask[:, None, :], mask

@@ -281,15 +281,18 @@ class ParticleTransformer(nn.Module):
         token ← ParticleAttentionBlock(token, [token, x]), without U       num_cls_layers times
         logits = norm(token) Wᵀ + b
 
-    d is the number of features of a head. The initial token is a learned parameter, which is the
-    same for all jets. The scores do not depend on the order of the particles. Weaver also shortens
-    the longest jets at random in training (`trim`), which is omitted here.
+    In the second line, d is the number of features of a head. The initial token is a learned
+    parameter, which is the same for all jets. The scores do not depend on the order of the
+    particles. Weaver also shortens the longest jets at random in training (`trim`). This step is
+    omitted here.
 
     Args:
         input_dim         number of features C of a particle
         num_classes       number of classes
-        embed_dims        number of features after each layer of the embedding
-        pair_embed_dims   number of features after each layer of the embedding of pairs
+        embed_dims        tuple with the number of features after each layer of the embedding, of
+                          which the last is the number of features in the blocks
+        pair_embed_dims   tuple with the number of features after each hidden layer of the network
+                          that computes U
         num_heads         number of heads, which divides the last of embed_dims
         num_layers        number of particle blocks
         num_cls_layers    number of class blocks
@@ -313,29 +316,31 @@ class ParticleTransformer(nn.Module):
     ):
         check_sizes(
             self,
+            single=True,
             input_dim=input_dim,
             num_classes=num_classes,
-            embed_dims=embed_dims,
-            pair_embed_dims=pair_embed_dims,
             num_heads=num_heads,
             num_layers=num_layers,
             num_cls_layers=num_cls_layers,
         )
+        check_sizes(self, embed_dims=embed_dims, pair_embed_dims=pair_embed_dims)
         for name, widths in (("embed_dims", embed_dims), ("pair_embed_dims", pair_embed_dims)):
             if not isinstance(widths, tuple | list):
+                advice = f"tuple({name})" if hasattr(widths, "shape") else f"({widths!r},)"
                 raise TypeError(
                     f"ParticleTransformer: {name} must be a tuple of widths, got {widths!r}. Write "
-                    f"({widths!r},) for one layer"
+                    f"{advice}{'' if hasattr(widths, 'shape') else ' for one layer'}"
                 )
         if not embed_dims:
             raise ValueError(
-                "ParticleTransformer: embed_dims must contain at least one width, got ()"
+                "ParticleTransformer: embed_dims must contain at least one width, got "
+                f"{embed_dims!r}"
             )
         rng, d = generator(rng), embed_dims[-1]
         if d % num_heads:
             raise ValueError(
                 f"ParticleTransformer: the last of embed_dims, {d}, cannot be divided among "
-                f"num_heads={num_heads} heads. Choose a multiple of num_heads as last width"
+                f"num_heads={num_heads} heads. Choose a multiple of num_heads as the last width"
             )
         self.cls_token = nn.Parameter((0.02 * rng.normal(size=(1, 1, d))).astype(DEFAULT_DTYPE))
         self.embed = ParticleEmbedding(input_dim, embed_dims, rng)
@@ -355,14 +360,16 @@ class ParticleTransformer(nn.Module):
 
         Args:
             features   features of the particles [B, N, C]
-            momenta    E, px, py, pz in GeV [B, N, 4]. If None, U is 0. Pass float64, because m² of
-                       light particles is a small difference of large numbers
+            momenta    E, px, py, pz in GeV [B, N, 4]. If None, the pairs are not used (U is 0).
+                       Pass float64, because m² of light particles is a small difference of large
+                       numbers
             mask       bool [B, N], True for particles, False for padding. If None, all are
                        particles
 
         Raises:
-            ValueError: the shapes do not fit, or the mask is not bool
-            TypeError: features or momenta are not an array
+            ValueError: features are not [B, N, C], momenta are not [B, N, 4], mask is not bool
+                [B, N], or there is only one particle in training, where batch norm needs two
+            TypeError: features or momenta are not an array of numbers
         """
         mask = _check_jets(features, momenta, mask, self.embed.input_bn.num_features)
         return self.head(self.tokens(self.particles(features, momenta, mask), mask)[-1])
@@ -370,10 +377,16 @@ class ParticleTransformer(nn.Module):
     def particles(self, features, momenta=None, mask=None):
         """Return the vector of each particle after the particle blocks, [B, N, d].
 
+        d is the last of embed_dims.
+
         Args:
             features   as in `forward`
             momenta    as in `forward`
             mask       as in `forward`
+
+        Raises:
+            ValueError: as in `forward`
+            TypeError: as in `forward`
         """
         mask = _check_jets(features, momenta, mask, self.embed.input_bn.num_features)
         x, bias = self.embedded(features, momenta, mask)
@@ -382,43 +395,80 @@ class ParticleTransformer(nn.Module):
         return x
 
     def embedded(self, features, momenta, mask):
-        """Return the input of the first block, which is x [B, N, d] and U [B, H, N, N] or None.
+        """Return the input of the first block, (x [B, N, d], U [B, H, N, N]).
+
+        x are the vectors of the particles, and U is the bias from the pairs for each of the H
+        heads, or None if momenta is None.
 
         Args:
             features   as in `forward`
             momenta    as in `forward`
-            mask       bool [B, N], True for particles, False for padding
+            mask       as in `forward`
+
+        Raises:
+            ValueError: as in `forward`
+            TypeError: as in `forward`
         """
+        mask = _check_jets(features, momenta, mask, self.embed.input_bn.num_features)
         features = np.where(mask[..., None], features, 0)  # padding may contain anything, even nan
         x = np.where(mask[..., None], self.embed(features), 0)
         return x, None if momenta is None else self.pair_embed(momenta, mask, x.dtype)
 
     def tokens(self, x, mask=None):
-        """Return the class token before the class blocks and after each, a list of [B, 1, d].
+        """Return the class token before the first class block and after each class block.
 
         Args:
-            x      vectors of the particles [B, N, d]
+            x      vectors of the particles [B, N, d], the result of `particles`
             mask   as in `forward`
+
+        Returns:
+            a list of num_cls_layers + 1 tokens [B, 1, d]
+
+        Raises:
+            ValueError: x is not [B, N, d], or mask is not [B, N]
+            TypeError: mask is not bool
         """
+        d = self.cls_token.shape[-1]
+        if not hasattr(x, "shape") or len(x.shape) != 3 or x.shape[2] != d:
+            got = f"shape {x.shape}" if hasattr(x, "shape") else type(x).__name__
+            raise ValueError(
+                f"ParticleTransformer.tokens: x must be [B, N, {d}], got {got}. Pass the result of "
+                "particles(features, momenta, mask)"
+            )
         tokens = [np.broadcast_to(self.cls_token, (x.shape[0], 1, x.shape[-1]))]
         for block in self.cls_blocks:
             tokens.append(block(x, mask, token=tokens[-1]))
         return tokens
 
     def head(self, token):
-        """Return the scores of the classes [B, num_classes] for a `token` [B, 1, d]."""
+        """Return the scores of the classes [B, num_classes] for a class `token` [B, 1, d].
+
+        Raises ValueError if `token` has a different shape.
+        """
+        d = self.cls_token.shape[-1]
+        if not hasattr(token, "shape") or token.shape != (len(token), 1, d):
+            got = f"shape {token.shape}" if hasattr(token, "shape") else type(token).__name__
+            raise ValueError(
+                f"ParticleTransformer.head: token must be [B, 1, {d}], got {got}. Pass the last "
+                "result of tokens(x, mask)"
+            )
         return self.fc(self.norm(token[:, 0]))
 
     def attention_maps(self, features, momenta=None, mask=None):
         """Return the attention weights of all blocks, as a list of arrays.
 
         First come the particle blocks with weights [B, H, N, N]. Then come the class blocks, in
-        which the token attends to itself and to the particles, with weights [B, H, 1, 1 + N].
+        which the token attends to itself and to the particles, with weights [B, H, 1, 1 + N]. The
+        model runs in evaluation mode, so dropout does not act.
 
         Args:
             features   as in `forward`
             momenta    as in `forward`
             mask       as in `forward`
+
+        Raises:
+            ValueError: as in `forward`
+            TypeError: as in `forward`
         """
         mask = _check_jets(features, momenta, mask, self.embed.input_bn.num_features)
         maps = []
@@ -440,18 +490,25 @@ def _check_jets(features, momenta, mask, C):
                 f"ParticleTransformer: {name} must be an array or Tensor, got "
                 f"{type(given).__name__}. Write np.array({name})"
             )
+        if given is not None and given.dtype.kind not in "fiub":
+            raise TypeError(
+                f"ParticleTransformer: {name} must be numbers, got {given.dtype}. Write "
+                f"{name}.astype(float)"
+            )
     fits = features.ndim == 3 and features.shape[2] == C
     if not fits or (momenta is not None and momenta.shape != (*features.shape[:2], 4)):
-        got = "" if momenta is None else f" and {momenta.shape}"
+        got, advice = "" if momenta is None else f" and {momenta.shape}", ""
+        if fits and momenta.dtype == bool:
+            advice = ". Pass a mask as mask="
         raise ValueError(
             f"ParticleTransformer: expected features [B, N, {C}] and momenta [B, N, 4] (E, px, py, "
-            f"pz), got {features.shape}{got}"
+            f"pz), got shape{'s' * bool(got)} {features.shape}{got}{advice}"
         )
     mask = np.ones(features.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != features.shape[:2]:
         raise ValueError(
-            f"ParticleTransformer: mask must be bool {features.shape[:2]} with True for particles, "
-            f"got {mask.dtype} {mask.shape}"
+            f"ParticleTransformer: mask must be bool of shape {features.shape[:2]} with True for "
+            f"particles, got {mask.dtype} of shape {mask.shape}"
         )
     return mask
 

@@ -66,20 +66,21 @@ class EdgeConvBlock(Module):
 
 
 class ParticleNet(Module):
-    """A classifier of jets, from points [B, P, 2], features [B, P, C] and mask [B, P].
+    """A classifier of jets, from points [B, P, 2], features [B, P, C] and mask [B, P] to scores.
 
-    The first block searches for neighbours among the points (η, φ), and later blocks among their
-    input features. Padding is removed first, so it is never a neighbour of a particle and does not
-    enter the statistics of batch norm. For ParticleNet-Lite of the paper, use k=7, widths=((32,) *
-    3, (64,) * 3) and hidden=128.
+    The first block searches for the nearest neighbours of each particle in the plane (η, φ), and
+    each later block in the space of its input features. Padding is removed first, so it is never a
+    neighbour of a particle and does not enter the statistics of batch norm. For ParticleNet-Lite of
+    the paper, use k=7, widths=((32,) * 3, (64,) * 3) and hidden=128.
 
     Args:
         features   number of features C of a particle
         classes    number of classes
-        k          number of neighbours, without the particle itself
-        widths     number of features after each layer of each block
+        k          number of neighbours, without the particle itself. In a jet with at most k
+                   particles, all others are neighbours
+        widths     tuple of tuples, one for each block, with the number of features after each layer
         hidden     number of features of the hidden layer of the head
-        dropout    probability with which a feature becomes 0 in the head, in training
+        dropout    probability with which a hidden feature of the head becomes 0 in training
         rng        seed or numpy.random.Generator for the initial values and the dropout, or None
                    for the default generator
 
@@ -96,7 +97,7 @@ class ParticleNet(Module):
         dropout=0.1,
         rng=None,
     ):
-        check_sizes(self, features=features, classes=classes, k=k, widths=widths, hidden=hidden)
+        check_sizes(self, single=True, features=features, classes=classes, k=k, hidden=hidden)
         if not isinstance(widths, tuple | list) or not all(
             isinstance(w, tuple | list) and w for w in widths
         ):
@@ -104,6 +105,8 @@ class ParticleNet(Module):
                 "ParticleNet: widths must be a tuple for each block with a number of features for "
                 f"each layer, such as ((32, 32), (64, 64)), got {widths!r}"
             )
+        for block in widths:
+            check_sizes(self, widths=block)
         rng = generator(rng)
         self.norm = BatchNorm1d(features)
         sizes = [features, *(w[-1] for w in widths)]
@@ -127,9 +130,10 @@ class ParticleNet(Module):
                        particles
 
         Raises:
-            ValueError: the shapes do not fit, the mask is not bool, a number of a particle is not
-                finite, or a jet has no particle
-            TypeError: points or features are not an array
+            ValueError: points are not [B, P, 2], features are not [B, P, C], mask is not bool
+                [B, P], a number of a particle is not finite, a jet has no particle, or there is
+                only one particle in training, where batch norm needs at least two
+            TypeError: points or features are not an array of numbers
         """
         mask = _check_jets(points, features, mask, self.norm.num_features)
         B, P = mask.shape
@@ -151,32 +155,42 @@ def _check_jets(points, features, mask, C):
                 f"ParticleNet: {name} must be an array or Tensor, got {type(given).__name__}. "
                 f"Write np.array({name})"
             )
+        if given.dtype.kind not in "fiub":
+            raise TypeError(
+                f"ParticleNet: {name} must be numbers, got {given.dtype}. Write "
+                f"{name}.astype(float)"
+            )
     fits = points.ndim == 3 and features.ndim == 3 and points.shape[:2] == features.shape[:2]
     if not fits or features.shape[2] != C:
         raise ValueError(
-            f"ParticleNet: expected points [B, P, 2] and features [B, P, {C}], got {points.shape} "
-            f"and {features.shape}"
+            f"ParticleNet: expected points [B, P, 2] and features [B, P, {C}], got shapes "
+            f"{points.shape} and {features.shape}"
         )
     mask = np.ones(points.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != points.shape[:2]:
         raise ValueError(
-            f"ParticleNet: mask must be bool {points.shape[:2]} with True for particles, got "
-            f"{mask.dtype} {mask.shape}"
+            f"ParticleNet: mask must be bool of shape {points.shape[:2]} with True for particles, "
+            f"got {mask.dtype} of shape {mask.shape}"
         )
     empty = np.flatnonzero(~mask.any(axis=1))
+    if not mask.size:
+        raise ValueError(
+            f"ParticleNet: there are no particles, because points have the shape {points.shape}. "
+            "Pass at least one"
+        )
     if not mask.any():
         raise ValueError("ParticleNet: the mask is False everywhere. Pass at least one particle")
     if len(empty):
         raise ValueError(
-            f"ParticleNet: each jet needs at least one particle, but jet {empty[0]} of {len(mask)} "
-            f"has none in its mask. Leave out empty jets"
+            "ParticleNet: each jet needs at least one particle, but the mask is False everywhere "
+            f"in {len(empty)} of {len(mask)} jets, first in jet {empty[0]}. Leave out empty jets"
         )
     for name, given in (("points", points), ("features", features)):
         bad = np.argwhere(mask & ~np.isfinite(to_array(given)).all(axis=2))
         if len(bad):
             raise ValueError(
                 f"ParticleNet: {name} are NaN or infinite in {len(bad)} of {mask.sum()} particles, "
-                f"first in particle {bad[0][1]} of jet {bad[0][0]}. Set the "
-                "mask of all of them to False"
+                f"first in particle {bad[0][1]} of jet {bad[0][0]}. Pass a mask that is False for "
+                f"{'this particle' if len(bad) == 1 else 'all of them'}"
             )
     return mask

@@ -36,8 +36,9 @@ class Seq2Seq(nn.Module):
         dim_feedforward   number of hidden features of the feed-forward networks. If None, it is 4
                           d_model
         dropout           probability with which a number becomes 0 in training
-        max_len           number of positions
-        pad               token of the padding, which is hidden in the source
+        max_len           number of positions, the largest number of tokens of a source or target
+        pad               id of the padding token. In a source, padding is hidden from attention,
+                          and in a target, `loss` excludes it
         rng               seed or numpy.random.Generator for the initial values and the dropout, or
                           None for the default generator
     """
@@ -64,8 +65,9 @@ class Seq2Seq(nn.Module):
             optional=("dim_feedforward",),
         )
         check_range(type(self).__name__, 0, 1, dropout=dropout)
+        check_range(type(self).__name__, whole=True, pad=pad)
         rng = None if rng is None else generator(rng)
-        self.pad, self.scale = pad, math.sqrt(d_model)
+        self.pad, self.scale, self.max_len = pad, math.sqrt(d_model), max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
         weight = self.embedding.weight
         # so that √d E has size 1 at the beginning
@@ -92,43 +94,57 @@ class Seq2Seq(nn.Module):
             tgt   token ids of the target [B, T]
 
         Raises:
-            ValueError: src or tgt is not a matrix, their numbers of rows differ, or a row has more
-                than max_len tokens
-            TypeError: ids are not integers
+            ValueError: src is not [B, S] or tgt not [B, T], their numbers of rows differ, or a row
+                has more than max_len tokens
+            TypeError: src or tgt does not consist of integers
             IndexError: an id is not from 0 to V - 1
         """
         tgt = _ids("tgt", tgt, "T")
         memory, keep = self.encode(src)
-        if len(keep) != len(tgt):
-            raise ValueError(
-                "Seq2Seq: src and tgt must have the same number of rows, got shapes "
-                f"{np.shape(to_array(src))} and {tgt.shape}"
-            )
+        _check_rows(keep, src, tgt)
         return self.head(self.transformer.decoder(self.embed(tgt), memory, None, keep, causal=True))
 
     def embed(self, ids, positions=None):
         """Return the input of the encoder or decoder, √d E[ids] + p [B, T, d_model].
 
+        d is d_model, E the embedding, and p are the position vectors. Dropout acts in training.
+
         Args:
             ids         token ids [B, T]
-            positions   positions of the tokens. If None, they are 0, ..., T-1
+            positions   positions of the tokens, integers [T] or [B, T] from 0 to max_len - 1. If
+                        None, they are 0, ..., T - 1
+
+        Raises:
+            ValueError: ids has more than max_len tokens in a row, or positions have a wrong shape
+                or are out of range
+            TypeError: ids are not integers
+            IndexError: an id is not from 0 to V - 1
         """
         return self.positions(self.embedding(ids) * self.scale, positions)
 
     def encode(self, src):
         """Encode the source, and return (memory [B, S, d_model], mask [B, 1, S]).
 
-        The mask is False for padding, which no token attends to.
+        The memory contains a vector for each token of the source. The mask is True for tokens and
+        False for padding, which no token attends to.
 
         Args:
             src   token ids of the source [B, S]
+
+        Raises:
+            ValueError: src is not [B, S] with S <= max_len
+            TypeError: src does not consist of integers
+            IndexError: an id is not from 0 to V - 1
         """
         src = _ids("src", src, "S")
         keep = (src != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
 
     def head(self, features):
-        """Return the scores of all tokens, [..., V], for `features` [..., d_model]."""
+        """Return the logits of all tokens, [..., V], for `features` [..., d_model].
+
+        Raises ValueError if the last axis of `features` does not have the length d_model.
+        """
         return F.linear(features, self.embedding.weight)
 
     def loss(self, src, tgt, label_smoothing=0.1):
@@ -144,13 +160,17 @@ class Seq2Seq(nn.Module):
                               spread uniformly over all tokens
 
         Raises:
-            ValueError: as in `forward`, or tgt has no token to predict
+            ValueError: as in `forward`, tgt has no token to predict, or label_smoothing is not from
+                0 to 1
+            TypeError: as in `forward`
+            IndexError: as in `forward`
         """
         tgt = _ids("tgt", tgt, "T")
         if (tgt[:, 1:] == self.pad).all():
+            after = f" with only pad={self.pad} after the first tokens" if tgt.shape[1] > 1 else ""
             raise ValueError(
                 "Seq2Seq: tgt must contain a start token and at least one token to predict, got "
-                f"shape {tgt.shape} with only pad={self.pad} after the first token"
+                f"shape {tgt.shape}{after}"
             )
         logits, targets = self(src, tgt[:, :-1]), tgt[:, 1:]  # [B, T-1, V]
         return F.cross_entropy(
@@ -165,25 +185,33 @@ class Seq2Seq(nn.Module):
     ):
         """Translate sentences, and return the best target sentences without start and stop tokens.
 
-        The result has the form of the input. For one sentence it is one array of ids, for several
-        sentences a list, and for texts it consists of texts. Keys and values are kept in caches.
+        The result has the form of the input: one array of ids for one sentence of ids, one text for
+        one text, and a list of arrays or texts for several. The model runs in evaluation mode, with
+        caches for keys and values.
 
         Args:
             src              a sentence of ids [S], a batch [B, S], or a list of sentences of
                              different length. With a tokenizer, also a text, or a list of texts
-            start            token that begins a target. With a tokenizer, the default is [CLS]
-            stop             token that ends a target. With a tokenizer, the default is [SEP]
-            max_len          largest number of tokens of the answer
+            start            id of the token that begins a target. If None, it is that of [CLS], and
+                             a tokenizer is needed
+            stop             id of the token that ends a target, or several ids. If None, it is that
+                             of [SEP], and a tokenizer is needed
+            max_len          largest number of tokens of the answer, at most the model's max_len
             beams            number of partial sentences that are kept, where 1 means greedy
                              decoding
-            length_penalty   as in `decoding.beam_search`
-            tokenizer        tokenizer that turns texts into ids and back. If None, src consists of
+            length_penalty   exponent p in the divisor ((5 + T) / 6)^p of the log probability of T
+                             tokens. Larger values favour longer answers
+            tokenizer        `WordPiece` that turns texts into ids and back. If None, src must be
                              ids
 
         Raises:
-            TypeError: a text is given without a tokenizer, the tokenizer is not a WordPiece, or
-                start or stop is missing
-            ValueError: the tokenizer does not know a word, or src has the wrong shape
+            TypeError: a text is given without a tokenizer, the tokenizer is not a WordPiece, start
+                or stop is missing, or beams, max_len or length_penalty is not a number of the right
+                kind
+            ValueError: the tokenizer does not know a word, src is empty or has the wrong shape,
+                start or stop is not a token id, beams or max_len is below 1, or the source or the
+                answer is longer than the model's max_len
+            IndexError: an id is not from 0 to V - 1
         """
         if tokenizer is not None:
             _check_tokenizer(tokenizer)
@@ -192,8 +220,8 @@ class Seq2Seq(nn.Module):
         ids, is_text, is_one = _sentences(src, tokenizer, self.pad)
         if start is None or stop is None:
             raise TypeError(
-                "translate: expected the tokens that begin and end a target sentence, got "
-                f"start={start} and stop={stop}. Pass both, or a tokenizer"
+                "translate: start and stop must be the ids of the tokens that begin and end a "
+                f"target sentence, got start={start} and stop={stop}. Pass both, or a tokenizer"
             )
         with eval_mode(self):
             answers = self.search(ids, start, stop, max_len, beams, length_penalty)
@@ -208,23 +236,41 @@ class Seq2Seq(nn.Module):
 
         Args:
             src              token ids of the source [B, S]
-            start            token that begins a target
-            stop             token that ends a target
-            max_len          largest number of tokens of an answer
+            start            id of the token that begins a target
+            stop             id of the token that ends a target, or several ids
+            max_len          largest number of tokens of an answer, at most the model's max_len
             beams            number of partial sentences that are kept
-            length_penalty   as in `decoding.beam_search`
+            length_penalty   exponent p in the divisor ((5 + T) / 6)^p of the log probability of T
+                             tokens. Larger values favour longer answers
+
+        Raises:
+            ValueError: src is not [B, S], start or stop is not a token id, beams or max_len is
+                below 1, or a source or an answer is longer than the model's max_len
+            TypeError: src does not consist of integers, or beams, max_len or length_penalty is not
+                a number of the right kind
+            IndexError: an id is not from 0 to V - 1
         """
-        src = np.asarray(to_array(src))
+        src = _ids("src", src, "S")
         step, state = self.reader(src)
         return beam_search(step, state, [start] * len(src), stop, beams, max_len, length_penalty)
 
     def reader(self, src):
-        """Encode `src` [B, S], and return the (step, state) that `decoding.beam_search` needs."""
+        """Encode `src` [B, S], and return the (step, state) that `decoding.beam_search` needs.
+
+        The calls of step(tokens, state) must be made under `no_grad`. The errors are those of
+        `encode`, and ValueError if more than max_len tokens are read.
+        """
         with no_grad():
             memory, keep = self.encode(src)
 
         def step(tokens, state):
             memory, keep, cache = state
+            if cache[0][0].positions(1).max(initial=0) >= self.max_len:
+                raise ValueError(
+                    "Seq2Seq: an answer has no stop token among its first "
+                    f"max_len={self.max_len} tokens, which are all that the model can read. Pass "
+                    f"max_len={self.max_len}, or create the model with a larger one"
+                )
             x = self.embed(tokens[:, None], cache[0][0].positions(1))
             y = self.transformer.decoder(x, Tensor(memory), None, keep, cache=cache)
             return self.head(y[:, -1]), (memory, keep, cache)
@@ -234,15 +280,24 @@ class Seq2Seq(nn.Module):
     def attention_maps(self, src, tgt):
         """Return the weights with which the decoder attends to the source, in each layer.
 
+        The model runs in evaluation mode, so dropout does not act.
+
         Args:
             src   token ids of the source [B, S]
             tgt   token ids of the target [B, T]
 
         Returns:
-            a list of arrays [B, H, T, S], one for each layer
+            a list of arrays [B, H, T, S], one for each layer, where H is the number of heads
+
+        Raises:
+            ValueError: as in `forward`
+            TypeError: as in `forward`
+            IndexError: as in `forward`
         """
+        tgt = _ids("tgt", tgt, "T")
         with eval_mode(self), no_grad():
             memory, keep = self.encode(src)
+            _check_rows(keep, src, tgt)
             return self.transformer.decoder.attention_maps(
                 self.embed(tgt), memory, None, keep, causal=True
             )
@@ -252,18 +307,27 @@ def _ids(name, ids, letter):
     """Return token ids as an array [B, `letter`]."""
     ids = to_array(as_tensor(ids))
     if ids.ndim != 2:
+        advice = f". Write {name}[None] for one sentence" if ids.ndim == 1 else ""
         raise ValueError(
-            f"Seq2Seq: {name} must be token ids [B, {letter}], got shape {ids.shape}. Write "
-            f"{name}[None] for one sentence"
+            f"Seq2Seq: {name} must be token ids [B, {letter}], got shape {ids.shape}{advice}"
         )
     return ids
+
+
+def _check_rows(keep, src, tgt):
+    """Raise ValueError unless src, with the mask `keep`, has as many rows as tgt."""
+    if len(keep) != len(tgt):
+        raise ValueError(
+            "Seq2Seq: src and tgt must have the same number of rows, got shapes "
+            f"{np.shape(to_array(src))} and {tgt.shape}"
+        )
 
 
 def _check_tokenizer(tokenizer):
     if not hasattr(tokenizer, "unknown") or not hasattr(tokenizer, "ids"):
         raise TypeError(
             "translate: tokenizer must be a data.tokenizers.WordPiece, got "
-            f"{type(tokenizer).__name__}"
+            f"{type(tokenizer).__name__}. Pass the tokenizer of the model"
         )
 
 
@@ -283,9 +347,13 @@ def _sentences(src, tokenizer, pad):
         is_one = ids.ndim == 1
         ids = ids[None] if is_one else ids
     if ids.ndim != 2 or ids.dtype.kind not in "iu":
+        advice = ". Write src.astype(int)" if ids.ndim == 2 and ids.dtype.kind == "f" else ""
         raise ValueError(
-            f"translate: expected token ids [S] or [B, S], or texts, got {ids.dtype} {ids.shape}"
+            "translate: src must be token ids [S] or [B, S], which are integers, or texts, got "
+            f"{ids.dtype} of shape {ids.shape}{advice}"
         )
+    if not len(ids):
+        raise ValueError("translate: src is empty. Pass at least one sentence")
     return ids, False, is_one
 
 
