@@ -58,11 +58,15 @@ itself, saved.
 def write(root, folder=None, documents=()):
     """Write the folder for a class with these lectures and homework, and return its path.
 
-    Raises CourseError if the folder exists but was not made by this command.
+    Raises CourseError if the folder is not empty and was not made by this command, or if the wheel
+    cannot be built.
     """
     folder = root / BUNDLE if folder is None else Path(folder)
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).is_file():
-        raise CourseError(f"bundle: {folder} is not empty. Choose an empty or a new folder")
+        raise CourseError(
+            f"bundle: {folder} is not empty, and was not made by tinyattn bundle. Choose an empty "
+            "or a new folder"
+        )
     shutil.rmtree(folder, ignore_errors=True)
     try:
         return _filled(root, folder, documents)
@@ -116,8 +120,8 @@ def build_wheel(root, folder):
     if done.returncode or not made:
         last = (done.stderr.strip().split("\n") or [""])[-1]
         raise CourseError(
-            f"the wheel could not be built: {last}\nCheck the network connection, because pip "
-            "downloads setuptools"
+            f"bundle: the wheel could not be built: {last or 'pip printed no reason'}\nCheck the "
+            "network connection, because pip downloads setuptools"
         )
     return made[0]
 

@@ -5,6 +5,8 @@ import sys
 import time
 from contextlib import contextmanager
 
+from tinyattn.engine.ranges import is_number
+
 REDRAW = 0.1  # seconds between two updates of the line
 
 
@@ -15,7 +17,7 @@ def moving_line(quiet, final, marks=()):
         with moving_line(False, lambda: "done") as show:
             show("step 1")
 
-    The line changes at most once in REDRAW seconds, so some of the texts are never shown. The final
+    The line changes at most once in 0.1 seconds, so some of the texts are never shown. The final
     text should contain no timings, so that a notebook has the same output if it is run again.
 
     Args:
@@ -86,20 +88,23 @@ def progress(iterable, label="progress"):
     text is the same in every run, so it can be committed with a notebook.
 
     Args:
-        iterable   items of the loop. If it has no length, only the number of processed items is
-                   shown
+        iterable   items of the loop. If it has no length, as a generator, only the number of
+                   processed items is shown, without the total
         label      text at the beginning of the line
 
     Raises:
-        TypeError: `iterable` is not something to loop over
+        TypeError: `iterable` is not something to loop over (raised when the loop begins)
     """
-    if not hasattr(iterable, "__iter__") and not hasattr(iterable, "__getitem__"):
+    try:
+        items = iter(iterable)
+    except TypeError:
+        whole = is_number(iterable, whole=True)
         advice = (
-            f"Write progress(range({iterable}))" if isinstance(iterable, int) else "Pass a list"
+            f"Write progress(range({iterable}))" if whole else "Pass a list, a range or an array"
         )
         raise TypeError(
             f"progress: iterable must be something to loop over, got {iterable!r}. {advice}"
-        )
+        ) from None
     total = len(iterable) if hasattr(iterable, "__len__") else None
     done = 0
 
@@ -107,7 +112,7 @@ def progress(iterable, label="progress"):
         return f"{label}: {done}" if total is None else f"{label}: {done} of {total}"
 
     with moving_line(False, text, marks=[MIME]) as show:
-        for item in iterable:
+        for item in items:
             show(text())
             yield item
             done += 1

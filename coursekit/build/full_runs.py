@@ -67,7 +67,7 @@ def write_times(root, done):
     if not (begin and end):
         raise CourseError(
             f"{TABLE.as_posix()} must contain the lines '{BEGIN}' and '{END}', in this order. Add "
-            "them where the table of times belongs"
+            "both where the table of times belongs"
         )
     rows = dict(re.findall(r"^\| (\d\d) \| (\d+) \|$", table, re.MULTILINE))
     rows |= {number: f"{entry['minutes']:.0f}" for number, entry in done.items()}
@@ -82,7 +82,8 @@ def _read(root):
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError:
         raise CourseError(
-            f"{DONE.as_posix()} is damaged. Delete it to start from the beginning"
+            f"{DONE.as_posix()} is damaged, so it is unknown which lectures have run. Delete it to "
+            "run all of them again"
         ) from None
 
 

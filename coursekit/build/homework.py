@@ -37,14 +37,18 @@ def student_version(notebook, document):
 
 
 def without_solution(source, document, task=None):
-    """Return the source of a cell with each solution replaced by a stub of the same indentation."""
+    """Return the source of a cell with each solution replaced by a stub of the same indentation.
+
+    Raises CourseError if a line has the word SOLUTION outside of a pair of marks, or a mark has no
+    partner or no text.
+    """
     lines, indent, opened = [], None, ""
     for line in source.split("\n"):
         begin = BEGIN.match(line)
         if begin and indent is None:
             (indent, message), opened = begin.groups(), line
             if not message:
-                raise CourseError(_marker(document, line, "say what to write after the colon"))
+                raise CourseError(_marker(document, line, "say what to write, after a colon"))
             lines += [f"{indent}# your code here", *_stub(indent, _numbered(task, message))]
         elif END.match(line) and indent is not None:
             indent = None
@@ -53,14 +57,14 @@ def without_solution(source, document, task=None):
                 _marker(
                     document,
                     line,
-                    "expected '# BEGIN SOLUTION: <what to write>' and '# END SOLUTION' in turn, "
-                    "each alone on its line, and the word SOLUTION nowhere else",
+                    "expected a line '# BEGIN SOLUTION: <what to write>' and a line "
+                    "'# END SOLUTION' in turn, and the word SOLUTION nowhere else",
                 )
             )
         elif indent is None:
             lines.append(line)
     if indent is not None:
-        raise CourseError(_marker(document, opened, "there is no # END SOLUTION"))
+        raise CourseError(_marker(document, opened, "there is no # END SOLUTION after it"))
     return "\n".join(lines)
 
 
@@ -112,8 +116,9 @@ def _numbered(task, message):
 def run(notebook, folder, timeout=300):
     """Run the code cells in a separate Python process, in `folder`.
 
-    Returns None if all passed, otherwise a dictionary with the cell's `id`, the `type` of the error
-    and its `message`.
+    Returns None if all passed, otherwise a dictionary with the `id` of the first cell that failed,
+    the `type` and the `message` of its error, and a `report` with the lines. Raises CourseError if
+    the process itself fails.
     """
     cells = [
         {"cell_type": "code", "id": c["id"], "source": c["source"], "metadata": dict(c["metadata"])}
@@ -130,7 +135,10 @@ def run(notebook, folder, timeout=300):
         check=False,
     )
     if done.returncode != 0:
-        raise CourseError(f"the homework's Python ended with {done.returncode}:\n{done.stderr}")
+        raise CourseError(
+            "the Python process that runs the homework's cells ended with the exit code "
+            f"{done.returncode}:\n{done.stderr}"
+        )
     return json.loads(done.stdout.strip().split("\n")[-1])
 
 

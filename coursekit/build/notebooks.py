@@ -77,9 +77,9 @@ def keep_outputs(notebook, document):
         if cell is None or old is None or not _same_statements(cell["source"], old["source"]):
             first = (cell or old)["source"].strip().partition("\n")[0]
             raise CourseError(
-                f"{document.relative(document.source)}: the code has changed, so the outputs must "
-                f"be created again. The first cell that differs begins with '{first}'.\n"
-                f"Run: tinyattn build {document.number}"
+                f"{document.relative(document.source)}: the code differs from the notebook, first "
+                f"in the cell that begins with '{first}'.\nCreate the outputs again with: tinyattn "
+                f"build {document.number}"
             )
         cell["outputs"] = [from_dict(output) for output in old["outputs"]]
         cell["execution_count"] = old["execution_count"]
@@ -152,9 +152,9 @@ def execute_notebook(notebook, document, *, on_slide=None):
         environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, **own}
         _stoppable(client, environment)
     except nbclient.exceptions.CellExecutionError as error:
-        title = here.title if here else ""
+        where = f"slide '{here.title}'" if here else "before the first slide"
         raise CourseError(
-            f"{document.relative(document.source)}, slide '{title}': a cell failed\n"
+            f"{document.relative(document.source)}, {where}: a cell failed\n"
             + plain_text(str(error)).strip()
         ) from None
     clean(notebook)

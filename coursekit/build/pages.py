@@ -98,15 +98,16 @@ def references(cells):
 
     Raises CourseError if two lectures write the same paper in different ways.
     """
-    papers = {}
+    papers, first = {}, {}
     form = "- Authors 2017, *Title*, [arXiv:1706.03762](https://...): what for."
     for document, match in _lines(cells, READ, PAPER, form):
         head = f"{match['authors']} {match['year']}, *{match['title']}*"
         paper = papers.setdefault(match["link"], [head, match["label"]])
+        first.setdefault(match["link"], document.number)
         if paper[0] != head:
             raise CourseError(
-                f"{match['link']} is '{paper[0]}' in one lecture and '{head}' in lecture "
-                f"{document.number}. Write it the same way in both"
+                f"{match['link']} is '{paper[0]}' in lecture {first[match['link']]} and '{head}' "
+                f"in lecture {document.number}. Write it the same way in both"
             )
         paper.append(f"{_link(document)}: {match['use'].rstrip('.')}")
     lines = [
@@ -140,7 +141,7 @@ def _with_minutes(text, cells):
     if not (begin and end):
         raise CourseError(
             f"{TEACHING.as_posix()} must contain the lines '{BEGIN}' and '{END}', in this order. "
-            "Add them where the table of minutes belongs"
+            "Add both where the table of minutes belongs"
         )
     return before + begin + "\n".join(["", *_rows_of_plan(cells), ""]) + end + after
 

@@ -47,8 +47,8 @@ def choices(cell):
     words = {match["letter"]: match["words"] for match in found if match}
     if len(words) != len(lines) or len(words) < 2 or len(right) != 1:
         raise CourseError(
-            "choices must be at least two lines '- A: why not', one of them '- **B**: why', with "
-            f"each letter once; found '{' / '.join(lines)}'"
+            "choices must be at least two lines such as '- A: why not', exactly one of them with "
+            f"the letter in bold, '- **B**: why', and each letter once, got '{' / '.join(lines)}'"
         )
     return right[0], words
 

@@ -95,11 +95,10 @@ def read_source(document):
     jupytext = need("jupytext")
     nbformat = need("nbformat")
     with open(document.source, encoding="utf-8") as text:
-        if text.readline().rstrip() != "---":
+        if (line := text.readline().rstrip()) != "---":
             raise CourseError(
-                f"{document.source.name} must begin with its header, whose first line is three "
-                f"hyphens. Otherwise, the header would be shown as text. Remove what is before it, "
-                f"or add the header"
+                f"{document.relative(document.source)} must begin with its header, whose first "
+                f"line is ---, got '{line}'. Remove what is before the header, or add one"
             )
     read = jupytext.read(document.source, fmt="md:myst")
     cells = []
@@ -199,7 +198,7 @@ def _check_tags(document, cell, tags):
         first = cell.source.strip().split("\n")[0]
         raise CourseError(
             f"{document.relative(document.source)}: the cell '{first}' has the tag '{tag}'. A tag "
-            "must be a slide's ID like N12, its time like 3min, or one of "
+            "must be the ID of a slide such as N12, its time such as 3min, or one of "
             f"{', '.join(sorted(TAGS))}"
         )
 
@@ -210,9 +209,14 @@ def _add_notes(document, cells, notes, tags):
     others = [tag for tag in tags if tag != "notes"]
     where = document.relative(document.source)
     if others:
-        raise CourseError(f"{where}: speaker notes take only the tag 'notes', got '{others[0]}'")
+        first = notes.strip().split("\n")[0]
+        raise CourseError(
+            f"{where}: the speaker notes '{first}' must have only the tag 'notes', got "
+            f"'{others[0]}' too. Remove it"
+        )
     if begins is None:
         raise CourseError(
-            f"{where}: speaker notes must follow a slide, but these come before the first one"
+            f"{where}: speaker notes must follow their slide, but these come before the first one. "
+            "Move them after its title"
         )
     begins.metadata["notes"] = "\n\n".join(filter(None, [notes_of(begins), notes]))

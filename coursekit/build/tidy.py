@@ -40,5 +40,8 @@ def _ruff(code, document):
     )
     if done.returncode:
         first = code.strip().split("\n")[0]
-        raise CourseError(f"{document.relative(document.source)}, cell '{first}': {done.stderr}")
+        raise CourseError(
+            f"{document.relative(document.source)}, cell '{first}': ruff cannot format it\n"
+            f"{done.stderr.strip()}"
+        )
     return done.stdout

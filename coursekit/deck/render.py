@@ -27,7 +27,11 @@ def build_deck(document, *, core=False, notes=True, path=None):
     agrees with its text (if the text can be read).
     """
     if document.is_homework:
-        raise CourseError(f"{document.number} is homework, and only lectures have slides")
+        lecture = document.number.removeprefix("hw")
+        raise CourseError(
+            f"{document.number} is homework, and only lectures have slides. Did you mean lecture "
+            f"{lecture}?"
+        )
     cells = executed(document)
     if _stale(document):
         raise CourseError(

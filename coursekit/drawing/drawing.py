@@ -7,7 +7,7 @@
     d.save("attention.svg")
 
 In a label, the text between dollars is a formula, drawn as outlines. The same calls give the same
-bytes. `drawing_style` contains the colours and kinds, and `drawing_checks` the requirements.
+bytes. `style.py` contains the colours and kinds, and `checks.py` the requirements.
 """
 
 from contextlib import contextmanager
@@ -120,7 +120,7 @@ class Drawing:
         if size < SMALLEST:
             raise ValueError(
                 f"drawing: {label!r} has {size} px, but at least {SMALLEST} px are needed to read "
-                "it"
+                f"it. Pass size={SMALLEST} or more"
             )
         pieces = [label] if mono else runs(label)
         extents = [extent(run, size, weight, mono) for run in pieces]
@@ -249,7 +249,7 @@ class Drawing:
         return box
 
     def frame(self, left, top, right, bottom, label="", part=None, corner="se", fill=PANEL):
-        """Draw a block with a name in a corner, as in "ne"."""
+        """Draw a block with a name in a corner: "nw", "ne", "sw" or "se"."""
         box = Box((left + right) / 2, (top + bottom) / 2, right - left, bottom - top)
         out = [rectangle(box, 14) + paint(fill, HAIRLINE, 1.5) + "/>"]
         if label:
@@ -371,13 +371,20 @@ class Drawing:
     # ------------------------------------------------------------ the file
 
     def svg(self, until=None, focus=()):
-        """Return the drawing as text, with `until` and `focus` as in `shown`."""
+        """Return the drawing as SVG text.
+
+        `until` and `focus` select steps and parts, as in `tinyattn.course.drawing_shown.shown`.
+        Raises ValueError if the alt text is empty, a part is still open, or `focus` names no part.
+        """
         if not self.alt:
-            raise ValueError(f"drawing {self.name}: the alt text is missing. Pass alt=")
+            raise ValueError(
+                f"drawing {self.name}: the alt text is empty. Pass a description of the drawing as "
+                "alt="
+            )
         if self._inside:
             raise ValueError(
-                f"drawing {self.name}: the part {'/'.join(self._inside)} is not closed. Leave its "
-                "with block before you draw"
+                f"drawing {self.name}: the part {'/'.join(self._inside)} is still open. Call svg "
+                "or save after its with block"
             )
         w, h = self.width, self.height
         out = [
@@ -392,7 +399,7 @@ class Drawing:
         return shown("\n".join([*out, "</svg>\n"]), until, focus)
 
     def save(self, path):
-        """Write the drawing to a file that ends in .svg and return its path."""
+        """Write the drawing to the file `path`, which must end in .svg, and return `path`."""
         if Path(path).suffix != ".svg":
             raise ValueError(f"drawing: path must end in .svg, got {str(path)!r}")
         Path(path).write_text(self.svg(), encoding="utf-8", newline="\n")

@@ -124,8 +124,10 @@ def extent(run, size, weight=400, mono=False):
     if mono:
         return len(run) * size * 0.6, 0.78 * size, 0.12 * size
     if not run.isascii():
+        character = next(c for c in run if not c.isascii())
         raise ValueError(
-            f"drawing: {run!r} has a character that is not ASCII. Write it as a formula"
+            f"drawing: {run!r} has the character {character!r}, which is not ASCII. Write it as a "
+            "formula between dollar signs"
         )
     units = sum(ord(WIDTHS[ord(c) - 32]) - 32 for c in run) / 100
     return units * size * (1 + (weight - 400) / 7000), 0.78 * size, 0.12 * size

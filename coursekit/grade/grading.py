@@ -190,8 +190,8 @@ def _graded(submissions, plan, sandbox, jobs, secret):
                 yield waiting[future], future.result()
             except BrokenProcessPool:
                 raise CourseError(
-                    "a grading process was ended from outside (is there enough memory?). Run the "
-                    "same command again, perhaps with --jobs 1: it continues where it stopped"
+                    "a grading process was ended from outside, perhaps for lack of memory. Run the "
+                    "same command with --jobs 1, which continues where this run stopped"
                 ) from None
             except Exception as error:
                 yield waiting[future], _not_graded(waiting[future], plan, error)

@@ -66,7 +66,7 @@ def submissions(place, number=None):
     """
     place = Path(place)
     if not place.exists():
-        raise CourseError(f"there is no folder or zip {place}")
+        raise CourseError(f"there is no folder or zip file {place}. Check the path")
     files = {}  # name of the submission -> [(path in it, bytes)]
     read = list(_files(place))
     if number is not None and any(parts[1:2] == (number,) for parts, _ in read):
@@ -149,7 +149,10 @@ def _of_one(entry, inside):
 
 
 def _without_texts(found):
-    """Leave out Moodle's online texts, which have folders of their own, of students with files."""
+    """Leave out the online texts of students who have also submitted files.
+
+    In exports from Moodle, online texts have folders of their own.
+    """
     kept = [s for s in found if not (s.trouble and ONLINE_TEXT in s.folder)]
     files = {s.identifier for s in kept}
     texts = {s.identifier: s for s in found if s.trouble and ONLINE_TEXT in s.folder}

@@ -89,7 +89,8 @@ def _sentence(days, free, share):
 def read(path, number, table=None):
     """Return the Rules in the settings `path` for a homework whose marks will go to `table`.
 
-    Raises CourseError for settings that have no meaning.
+    Raises CourseError if there is no such file, if it is not valid TOML, and for a setting that is
+    unknown or has a value that is not allowed.
     """
     path = Path(path)
     try:
@@ -99,7 +100,7 @@ def read(path, number, table=None):
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{path} is not valid TOML: {error}") from None
     _only(path, settings, KNOWN)
-    late = settings.get("late", {})
+    late = _table(path, settings.get("late", {}), "late")
     _only(path, late, OF_LATE, "late.")
     late = OF_LATE | late
     if not is_number(late["per_day"]) or not 0 <= late["per_day"] <= 1:
@@ -108,21 +109,37 @@ def read(path, number, table=None):
         days = late[name]
         if days is not None and not (is_number(days, whole=True) and days >= 0):
             raise CourseError(f"{path}: expected a whole number late.{name} >= 0, got {days!r}")
-    decided = settings.get("days", {}).get(number, {})
+    if not isinstance(late["tables"] or "", str):
+        raise CourseError(
+            f'{path}: late.tables must be a pattern of file names, such as "points/*.csv", '
+            f"got {late['tables']!r}"
+        )
+    decided = _table(path, settings.get("days", {}), "days").get(number, {})
+    decided = _table(path, decided, f"days.{number}")
     for student, days in decided.items():
         if not is_number(days, whole=True) or days < 0:
             raise CourseError(
-                f"{path}: expected a whole number of days.{number} >= 0 for each student, got "
-                f"{days!r} for {student!r}"
+                f"{path}: in [days.{number}], expected a whole number of days >= 0 for each "
+                f"student, got {days!r} for {student!r}"
             )
     return Rules(
-        due=_due(path, settings.get("due", {}).get(number)),
+        due=_due(path, number, _table(path, settings.get("due", {}), "due").get(number)),
         free_days=late["free_days"],
         per_day=late["per_day"],
         most_days=late["most_days"],
         decided=decided,
         used=_used_days(path.parent, late["tables"], number, table),
     )
+
+
+def _table(path, found, name):
+    """Return `found`, which must be the table [name] of the settings."""
+    if not isinstance(found, dict):
+        raise CourseError(
+            f"{path}: {name} must be a table, got {found!r}. Write [{name}] on a line of its own, "
+            "with the settings of the table below it"
+        )
+    return found
 
 
 def _only(path, found, known, where=""):
@@ -132,7 +149,7 @@ def _only(path, found, known, where=""):
         raise CourseError(f"{path}: '{where}{unknown[0]}' is not a setting. Expected {expected}")
 
 
-def _due(path, value):
+def _due(path, number, value):
     """Return the time until which homework is accepted, which is the end of the day for a date."""
     if value is None:
         return None
@@ -141,7 +158,8 @@ def _due(path, value):
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, 23, 59, 59)
     raise CourseError(
-        f"{path}: due must be a date or a time such as 2026-11-20T23:59:00, got {value!r}"
+        f"{path}: due.{number} must be a date or a time such as 2026-11-20T23:59:00, without "
+        f"quotation marks, got {value!r}"
     )
 
 

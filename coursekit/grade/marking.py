@@ -107,7 +107,7 @@ def _of_task(task, plan, found, worker, hidden, secret):
 
 
 def _as_they_are(task, plan, found):
-    """Return the student's own solutions of earlier tasks, for students do not have the samples."""
+    """Return the student's own solutions of earlier tasks, if there are no sample solutions."""
     earlier = set(plan.homework.earlier.get(task, ()))
     needed, _ = found.code.needed(earlier) if earlier else ([], None)
     return [ast.unparse(statement.node) for statement in needed]

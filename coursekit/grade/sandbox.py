@@ -168,9 +168,11 @@ class WasiProcess:
             raise ended() from None
         if done.trapped == "deadline" and time.process_time() < watch.last:
             # code in the sandbox cannot wait for anything, so the machine has not let it compute
+            spent = time.process_time() - watch.began
             raise NotAsked(
-                f"the machine gave it {time.process_time() - watch.began:.0f} seconds of computing "
-                f"time in {PATIENCE * SECONDS:.0f} seconds, because too much else is running"
+                f"the machine gave the sandbox only {spent:.0f} seconds of computing time in "
+                f"{PATIENCE * SECONDS:.0f} seconds, because too much else is running. Grade again "
+                "when the machine is less busy"
             )
         if done.trapped in ("deadline", "cancelled"):
             raise too_slow()

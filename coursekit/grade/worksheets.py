@@ -47,7 +47,7 @@ def _read(path):
     dialect = "excel" if text.partition("\n")[0].count(",") else "excel-tab"
     rows = list(csv.reader(io.StringIO(text), dialect))
     if not rows:
-        raise CourseError(f"{path} is empty. Export the grading worksheet once more")
+        raise CourseError(f"{path} is empty. Export the sheet from Moodle or Canvas again")
     return rows, dialect, {name.strip().lower(): i for i, name in enumerate(rows[0])}
 
 
@@ -81,13 +81,14 @@ def _columns(path, columns, document):
         ]
         if len(wanted) == 1:
             return columns["id"], columns["student"], wanted[0], None
+        found = ", ".join(f"'{name}'" for name, i in columns.items() if i in wanted)
         raise CourseError(
-            f"{path}: {len(wanted)} columns name {document.number}, expected one. Name the "
-            f"assignment in Canvas 'Homework {bare}'"
+            f"{path}: expected exactly one column for {document.number}, got {found or 'none'}. "
+            f"Name exactly one assignment in Canvas 'Homework {bare}', and export the sheet again"
         )
     raise CourseError(
-        f"{path}: expected the columns Identifier, Full name, Grade (Moodle) or Student, ID "
-        f"(Canvas), found {', '.join(columns)}"
+        f"{path}: expected the columns Identifier, Full name and Grade (Moodle), or Student and ID "
+        f"(Canvas), got {', '.join(columns)}"
     )
 
 

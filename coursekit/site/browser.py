@@ -89,4 +89,7 @@ def _run(command, folder):
     )
     if done.returncode:
         said = (done.stdout + done.stderr).strip()[-2000:]
-        raise CourseError(f"{Path(command[2]).name} failed with the output:\n{said}")
+        raise CourseError(
+            f"site: {Path(command[2]).name} ended with the exit code {done.returncode} and the "
+            f"output:\n{said}"
+        )

@@ -55,7 +55,7 @@ def build_site(root, students=False):
     print("pages, which takes some minutes", flush=True)
     done = subprocess.run(command, check=False)
     if done.returncode:
-        raise CourseError("the site has errors, which are printed above")
+        raise CourseError("site: Sphinx found errors or warnings, which are printed above")
     browser.write_browser(root, root / SITE, root / SOURCES / "browser")
     return root / SITE / "index.html"
 

@@ -170,7 +170,9 @@ def linked(text, root, path, here, students=False):
         if root not in there.parents:
             return match[0]
         if not there.exists():
-            raise CourseError(f"{path}: the link to {target} leads nowhere")
+            raise CourseError(
+                f"{path}: the link to {target} leads nowhere, because there is no file {there}"
+            )
         name = there.relative_to(root).as_posix()
         if match[0].startswith("!"):
             address = relative(f"{PROJECT_PICTURES}/{there.name}", here)

@@ -275,6 +275,8 @@ def read_examples(folder):
         ):
             key = f"{path.stem}/{title}"
             if key in found:
-                raise CourseError(f"{path.name}: there are two examples for {title}")
+                raise CourseError(
+                    f"{path.name}: there are two examples for {title}. Write both under one heading"
+                )
             found[key] = code
     return found

@@ -23,7 +23,10 @@ def check(document, *, saved=False):
     explained.
     """
     if not document.is_homework:
-        raise CourseError(f"{document.number} is a lecture. Its homework is hw{document.number}")
+        raise CourseError(
+            f"check: {document.number} is a lecture, but only homework can be checked. Write: "
+            f"tinyattn check hw{document.number}"
+        )
     path = document.workbook if document.workbook.is_file() else document.notebook
     cells = read_notebook(document, path)
     homework, names = checks.load(document.number, document.root), namespace()

@@ -117,9 +117,11 @@ def print_claims(root, lecture=None):
     ledger = claims.read_ledger(root / LEDGER)
     chosen = {n: e for n, e in ledger.items() if lecture in (None, e["lecture"])}
     if not chosen:
-        there = ", ".join(sorted({entry["lecture"] for entry in ledger.values()})) or "none"
+        there = ", ".join(sorted({entry["lecture"] for entry in ledger.values()}))
         raise CourseError(
             f"lecture {lecture} has no claims in the ledger. Lectures with claims: {there}"
+            if there
+            else f"the ledger {root / LEDGER} contains no claims"
         )
     width = _width()
     for number, entry in chosen.items():

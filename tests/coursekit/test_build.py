@@ -327,7 +327,7 @@ def test_solutions_pass_and_stubs_fail_helpfully(hw, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (": add x to itself", "", "say what to write"),
+        (": add x to itself", "", "say what to write, after a colon"),
         ("    # END SOLUTION\n", "", "there is no # END SOLUTION"),
         ("    # BEGIN SOLUTION: add x to itself\n", "", "in turn"),
         ("    answer = x + x\n", "    # BEGIN SOLUTION: again\n", "in turn"),

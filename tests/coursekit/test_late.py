@@ -120,10 +120,16 @@ def test_nbgrader_knows_when_and_has_folders_for_several_homeworks(tmp_path):
         ("free_days = 2", "free_days = -1", "expected a whole number late.free_days >= 0"),
         ("free_days = 2", "free_days = 1.5", "late.free_days >= 0, got 1.5"),
         ("most_days = 4", "most_days = '4'", "late.most_days >= 0, got '4'"),
-        ('"Ada" = 0', '"Ada" = "none"', "days.hw04 >= 0 for each student, got 'none' for 'Ada'"),
-        ('"Ada" = 0', '"Ada" = -1', "days.hw04 >= 0 for each student, got -1 for 'Ada'"),
+        (
+            '"Ada" = 0',
+            '"Ada" = "none"',
+            "whole number of days >= 0 for each student, got 'none' for 'Ada'",
+        ),
+        ('"Ada" = 0', '"Ada" = -1', "in .days.hw04., .* for each student, got -1 for 'Ada'"),
         ("[due]", "[due", "not valid TOML"),
-        ("2026-11-20T23:59:00", '"friday"', "due must be a date or a time"),
+        ('"points/*.csv"', '["points/*.csv"]', "late.tables must be a pattern"),
+        ('[days.hw04]\n"Ada" = 0', "[days]\nhw04 = 0", r"Write \[days.hw04\] on a line of its own"),
+        ("2026-11-20T23:59:00", '"friday"', "due.hw04 must be a date or a time"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, old, new, says):

@@ -327,8 +327,8 @@ def test_the_students_copy_answers_what_was_chosen(offering):
     ("old", "new", "said"),
     [
         ('"choices", "notebook-only"', '"choices"', "needs 'notebook-only' too"),
-        ("- **B**: a", "- B: a", "found '- A: heads"),
-        ("- A: heads", "- **A**: heads", "one of them '- **B**: why'"),
+        ("- **B**: a", "- B: a", "got '- A: heads"),
+        ("- A: heads", "- **A**: heads", "the letter in bold, '- **B**: why'"),
         ("- A: heads", "A remark, and - A: heads", "at least two lines"),
         ("- A: heads", "- C: heads", "no answer 'C)' is offered"),
         ("next? A)", "next: A)", "it has choices but no question"),

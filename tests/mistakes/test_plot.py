@@ -34,49 +34,129 @@ def no_window():
         (lambda: plot.loss_curve({}), "histories is empty"),
         (
             lambda: plot.loss_curve([1, 2], smooth=3),
-            "smooth <= 2, the number of values, got smooth=3",
+            "smooth <= 2, the number of losses in histories, got smooth=3",
         ),
         (lambda: plot.loss_curve([1, 2], smooth=0), "smooth >= 1, got smooth=0"),
-        (lambda: plot.curves([1, 2], {"a": [1, 2, 3]}), r"x has 2 values, but ys\['a'\] has 3"),
+        (
+            lambda: plot.curves([1, 2], {"a": [1, 2, 3]}),
+            r"x has 2 values, but ys\['a'\] has 3 in its last",
+        ),
         (
             lambda: plot.curves([1, 2], [1, 2], log=True),
             '"xy", or "" for none, got True',
         ),
-        (lambda: plot.curves(["a"], [1]), "expected real numbers, got <U1"),
+        (lambda: plot.curves(["a"], [1]), "x must be real numbers, got text such as 'a'"),
         (lambda: plot.bars({}), "at least one entry"),
-        (lambda: plot.bars({"a": []}), "repeats for 'a' is empty"),
+        (lambda: plot.bars({"a": []}), r"values\['a'\], a list of repeats, is empty"),
+        (lambda: plot.bars({"a": 1}, {"a": -1}), r"expected errors >= 0, got errors\['a'\]=-1"),
+        (lambda: plot.bars({"a": 1}, {"a": "x"}), r"errors\['a'\] must be real numbers, got text"),
+        (lambda: plot.bars({"a": 1}, digits=-1), "0 <= digits, got digits=-1"),
         (lambda: plot.bars({"a": 1}, {"b": 1}), "errors must have the same names"),
         (lambda: plot.bars({"a": 1}, highlight="b"), "one of the names .* got 'b'"),
-        (lambda: plot.heatmap([1, 2]), r"expected an array with 2 or 3 axes, got shape \(2,\)"),
+        (lambda: plot.heatmap([1, 2]), r"values must have 2 or 3 axes, got shape \(2,\)"),
         (lambda: plot.heatmap(np.zeros((0, 2))), "there is nothing to draw"),
-        (lambda: plot.heatmap(np.eye(2), ["a"]), r"2 rows need 2 names, got 1: \['a'\]"),
-        (lambda: plot.heatmap(np.eye(2), titles=["a", "b"]), "each of the 1 matrices, got 2"),
+        (
+            lambda: plot.heatmap(np.eye(2), ["a"]),
+            r"rows must have 2 entries, one for each row, got 1: \['a'\]",
+        ),
+        (lambda: plot.heatmap(np.eye(2), columns=3), "columns must be a list with an entry for"),
+        (
+            lambda: plot.heatmap(np.eye(2), titles=["a", "b"]),
+            "titles must have 1 entry, one for each matrix, got 2",
+        ),
+        (lambda: plot.heatmap([[1, 2], [3]]), "values must form one array, but the parts have"),
+        (lambda: plot.heatmap([[[1, 2], [3]]]), r"values\[0\] must form one array"),
+        (lambda: plot.heatmap(np.eye(2), vmin=2), "vmin <= vmax, got vmin=2 and vmax=1, the larg"),
+        (lambda: plot.heatmap(np.eye(2), digits=-1), "0 <= digits, got digits=-1"),
+        (
+            lambda: plot.heatmap(np.eye(2), mask=np.ones((3, 2), bool)),
+            r"mask must have the shape of the matrix, \(2, 2\), got \(3, 2\)",
+        ),
+        (
+            lambda: plot.heatmap(np.eye(2), mask=np.ones((2, 2, 2), bool)),
+            "mask must be one matrix, got 2 matrices",
+        ),
         (lambda: plot.heatmap(np.eye(2), mask=np.eye(2)), "mask must be bool"),
         (
             lambda: plot.heatmap(np.eye(2), mask=np.ones(2, bool)),
-            "expected an array with 2 or 3 axes",
+            "mask must have 2 or 3 axes",
         ),
         (lambda: plot.heatmap(np.zeros((2, 2, 2)), ax=plot.figure().ax), "cannot hold 2 matrices"),
-        (lambda: plot.attention_lines(np.eye(2), ["a"]), r"\(1, 1\), got \(2, 2\)"),
+        (lambda: plot.attention_map([0.1, 0.9]), "attention_map: weights must have 2 or 3 axes"),
+        (lambda: plot.attention_map([]), "attention_map: weights is empty"),
+        (
+            lambda: plot.attention_map(np.zeros((2, 2, 3, 3))),
+            r"got shape \(2, 2, 3, 3\). Choose one example, such as weights\[0\]",
+        ),
+        (lambda: plot.attention_map(np.eye(2), 2), "tokens must be a list .* each query, got 2"),
+        (lambda: plot.attention_map(np.eye(2), None, ["a"]), "keys must have 2 entries, one for"),
+        (lambda: plot.attention_map(np.eye(2), mask=np.eye(2)), "attention_map: mask must be bool"),
+        (
+            lambda: plot.attention_map(np.zeros((2, 2, 2)), ax=plot.figure().ax),
+            "cannot hold 2 heads",
+        ),
+        (lambda: plot.attention_map(np.eye(2), vmax=-1), "0 <= vmax, got vmax=-1"),
+        (
+            lambda: plot.attention_lines(np.eye(2), ["a"]),
+            r"\(1, 1\), because there are 1 query and 1 key, got shape \(2, 2\)",
+        ),
         (
             lambda: plot.attention_lines(np.eye(2), ["a", "b"], query=2),
-            "query must be an index of the 2 queries",
+            "a whole number with -2 <= query < 2, got query=2",
+        ),
+        (
+            lambda: plot.attention_lines(np.zeros((1, 2, 2)), ["a", "b"]),
+            r"got shape \(1, 2, 2\). Choose one head",
         ),
         (
             lambda: plot.scatter(np.zeros((2, 3))),
             r"points must be \[N, 2\] with N >= 1, got shape \(2, 3\)",
         ),
-        (lambda: plot.scatter(np.eye(2), [0]), "each of the 2 points, got 1"),
+        (
+            lambda: plot.scatter(np.eye(2), [0]),
+            r"classes must have shape \(2,\), with one class for each point, got shape \(1,\)",
+        ),
+        (lambda: plot.scatter(np.eye(2), np.eye(2)), r"Write classes.argmax\(axis=1\)"),
+        (lambda: plot.scatter(np.eye(2), ["a", "b"]), "text such as 'a'. Write names, classes ="),
+        (lambda: plot.scatter(np.eye(2), names=[]), "an entry for class 0, got 0 entries"),
         (lambda: plot.scatter(np.eye(2), [0, 0.5]), "whole numbers >= 0"),
         (
             lambda: plot.scatter(np.eye(2), [0, 2], names=["a"]),
-            "each class up to 2, got 1",
+            "each class from 0 to 2, got 1 entry",
         ),
         (lambda: plot.decision_boundary(lambda p: 3.0, np.eye(2), [0, 1]), "it returned shape"),
+        (lambda: plot.decision_boundary(lambda p: None, np.eye(2), [0, 1]), "returned NoneType"),
+        (lambda: plot.decision_boundary(3, np.eye(2), [0, 1]), "predict must be a function"),
+        (
+            lambda: plot.decision_boundary(lambda p: np.full(len(p), -1), np.eye(2), [0, 1]),
+            "it returned the class -1",
+        ),
+        (
+            lambda: plot.decision_boundary(lambda p: p, [[0, 1], [np.nan, 0]], [0, 1]),
+            r"points must be finite, got \[nan, 0.0\] at index 1",
+        ),
         (lambda: plot.images(np.zeros((0, 8, 8))), "at least one image"),
-        (lambda: plot.images(np.zeros((2, 8, 8)), ["a"]), "each of the 2 images, got 1"),
-        (lambda: plot.images(np.zeros((2, 8, 8)), columns=-1), "at least 1, got -1"),
-        (lambda: plot.images(np.zeros((2, 8, 8)), columns=0), "at least 1, got 0"),
+        (
+            lambda: plot.images(np.zeros((2, 8, 8)), ["a"]),
+            "titles must have 2 entries, one for each image, got 1",
+        ),
+        (lambda: plot.images(np.zeros((2, 8, 8)), columns=-1), "1 <= columns, got columns=-1"),
+        (lambda: plot.images(np.zeros((2, 8, 8)), columns=0), "1 <= columns, got columns=0"),
+        (lambda: plot.images(np.zeros((2, 8, 8)), columns=1.5), "columns must be a whole number"),
+        (lambda: plot.images(np.zeros((8, 8))), r"Write images\[None\] for a single image"),
+        (lambda: plot.images(np.zeros((2, 3, 8, 8))), r"images.transpose\(0, 2, 3, 1\)"),
+        (lambda: plot.images(np.zeros((2, 1, 8, 8))), r"Write images\[:, 0\] for grey images"),
+        (lambda: plot.figure(0), "plot.figure: expected 1 <= rows, got rows=0"),
+        (lambda: plot.figure(size=3), r"size must be a pair of numbers \(width, height\)"),
+        (lambda: plot.figure(size=(0, 1)), "both above 0"),
+        (lambda: plot.layout(3), "plot.layout: graph must be a graph.Graph, got int"),
+        (lambda: plot.layout(KARATE, 0), "1 <= dimensions, got dimensions=0"),
+        (
+            lambda: plot.loss_curve([[1, 2], [3]]),
+            "Pass several runs as a dictionary {name: losses}",
+        ),
+        (lambda: plot.computation_graph(ta.tensor(1.0), ["x"]), "names must be a dictionary"),
+        (lambda: plot.computation_graph(ta.tensor(1.0), {"x": 3}), "got int for 'x'"),
         (lambda: plot.computation_graph(3.0), "expected a Tensor, got float"),
     ],
 )
@@ -93,10 +173,14 @@ def frames(F=3, N=20):
 def test_wrong_clouds():
     with pytest.raises(ValueError, match=r"animate_points: frames must be \[F, N, 2\]"):
         plot.animate_points(np.zeros((2, 5, 3)))
-    with pytest.raises(ValueError, match=r"need classes \[20\] and weights \[3, 20\]"):
+    with pytest.raises(ValueError, match=r"classes must have shape \(20,\), with one class"):
         plot.animate_points(frames(), np.zeros(19, int))
-    with pytest.raises(ValueError, match="each of the 3 frames, got 2"):
+    with pytest.raises(ValueError, match="titles must have 3 entries, one for each frame"):
         plot.animate_points(frames(), titles=["a", "b"])
+    with pytest.raises(ValueError, match=r"weights must have shape \(3, 20\)"):
+        plot.animate_points(frames(), weights=np.zeros(20))
+    with pytest.raises(ValueError, match="whole numbers, got 0.5 at index 0"):
+        plot.animate_points(frames(), np.full(20, 0.5))
     with pytest.raises(ValueError, match="cannot hold 3 frames"):
         plot.animate_points(frames(), ax=plot.figure().ax)
 
@@ -105,8 +189,12 @@ def test_wrong_clouds():
 def test_wrong_film(tmp_path):
     with pytest.raises(ValueError, match="end in .gif"):
         plot.film(lambda i, ax: None, 2, tmp_path / "a.png")
-    with pytest.raises(ValueError, match="expected frames >= 1"):
+    with pytest.raises(ValueError, match="a whole number frames >= 1"):
         plot.film(lambda i, ax: None, 0, tmp_path / "a.gif")
+    with pytest.raises(TypeError, match="draw must be a function"):
+        plot.film(3, 2, tmp_path / "a.gif")
+    with pytest.raises(ValueError, match="0 < per_second, got per_second=0"):
+        plot.film(lambda i, ax: None, 2, tmp_path / "a.gif", per_second=0)
 
 
 def test_a_forgotten_graph_says_how_to_keep_it():
@@ -128,12 +216,18 @@ def test_a_forgotten_graph_says_how_to_keep_it():
             {},
             r"positions must be \[34, 2\] or \[34, 3\], got shape \(3, 2",
         ),
-        ([], {"classes": [0, 1]}, "whole numbers >= 0, one for each of the 34 nodes"),
-        ([], {"labels": ["a"]}, "labels must have 34 entries, got 1"),
-        ([], {"classes": CLUB, "names": ["a"]}, "an entry for each class up to 1, got 1"),
+        ([], {"classes": [0, 1]}, r"classes must have shape \(34,\), with one class for each node"),
+        ([], {"classes": -CLUB}, "expected classes >= 0, got the class -1"),
+        ([], {"classes": CLUB * 0.5}, "must be whole numbers, got float64"),
+        ([], {"labels": ["a"]}, "labels must have 34 entries, one for each node, got 1"),
+        ([], {"classes": CLUB, "names": ["a"]}, "an entry for each class from 0 to 1, got 1"),
         ([], {"classes": CLUB, "values": CLUB}, "by classes or by values, not by both"),
-        ([], {"values": np.zeros(3)}, r"values must have 34 entries, got shape \(3,\)"),
-        ([], {"widths": np.full(156, -1.0)}, "one for each of the 156 edges, got -1"),
+        ([], {"values": np.zeros(3)}, "values must have 34 entries, one for each node, got 3"),
+        (
+            [],
+            {"widths": np.full(156, -1.0)},
+            "156 numbers >= 0, one for each edge, got the width -1",
+        ),
         ([plot.layout(KARATE, 3)], {"arrows": True}, "arrows can only be drawn in two dimensions"),
     ],
 )

@@ -18,6 +18,20 @@ from tests.trace import examples
         ),
         (lambda: ta.trace(ta.tensor(1.0)), RuntimeError, "does not depend on anything"),
         (lambda: ta.trace(lambda: 3), TypeError, "got int"),
+        (lambda: ta.trace(lambda: None), TypeError, "returns a Tensor, got None. Return the loss"),
+        (
+            lambda: ta.trace(lambda x: ta.tensor(x).sum(), np.arange(3)),
+            RuntimeError,
+            "argument 0 of the function is an array of int64",
+        ),
+        (lambda: ta.trace(ta.tensor(1.0), model=3), TypeError, "model must be a Module, got int"),
+        (lambda: ta.trace(ta.tensor(1.0), labels=3), TypeError, "a list of texts, got 3"),
+        (lambda: ta.trace().save("a.html"), AttributeError, "Write with ta.trace.. as t: before"),
+        (
+            lambda: examples.perceptron().walk("tanh", "a"),
+            TypeError,
+            "index must be a whole .* 'a'",
+        ),
         (
             lambda: ta.trace(lambda x: np.sum(x[None] * np.ones((1100, 1))), np.ones(1000)),
             ValueError,
@@ -27,6 +41,16 @@ from tests.trace import examples
         (lambda: examples.perceptron().walk("0.weight", (5, 5)), ValueError, "no element"),
         (lambda: examples.perceptron().walk("target", (0, 0)), ValueError, "no gradient"),
         (lambda: examples.perceptron().start("target", (0, 0)), ValueError, "was not computed"),
+        (
+            lambda: examples.perceptron().start("target", (0, 0)),
+            ValueError,
+            "Choose an array that was computed",
+        ),
+        (
+            lambda: examples.perceptron().start("0.weight", (0, 0)),
+            ValueError,
+            "Use gradient=True to show its gradient",
+        ),
         (lambda: examples.perceptron().start("tanh", (9, 0)), ValueError, "no element"),
     ],
 )
@@ -36,7 +60,7 @@ def test_what_is_refused(what, error, words):
 
 
 def test_a_block_without_a_loss():
-    with pytest.raises(RuntimeError, match="no single number"), ta.trace():
+    with pytest.raises(RuntimeError, match="holds a single number"), ta.trace():
         np.ones(3)
 
 

@@ -2,8 +2,8 @@
 
 Functions that draw return a `Picture`, or else a `Film` or a `GraphPicture`. In a notebook, it
 appears automatically at the end of the cell. In a script, `.save(path)` writes a picture and
-`.show()` opens a window. matplotlib is imported when the first figure is drawn, and computation
-graphs do not need it.
+`.show()` opens a window. matplotlib is imported when the first figure is drawn (ImportError if it
+is not installed), and computation graphs do not need it.
 """
 
 from tinyattn.engine import torch_hints

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyattn.engine.ranges import is_number
-from tinyattn.plot.picture import canvas, figure, real_array
+from tinyattn.engine.ranges import check_range, is_number
+from tinyattn.plot.picture import canvas, check_names, class_numbers, figure, real_array
 from tinyattn.plot.style import COLORS, INK, MARKERS, pyplot, style
 
 DPI = 100  # pixels per inch of a film, which is enough for a slide and keeps the file small
@@ -37,11 +37,12 @@ def animate_points(
                   Points that are not finite are not drawn
         classes   class of each point [N] int, shown by colour and shape. Points with a negative
                   class are pale grey. If None, all points have the same class
-        weights   weights [F, N] from 0 to 1, shown by the size of the dots, which have a dark edge
-                  above 0.5. If None, all are 0
+        weights   weights [F, N], or [N] for a single frame, shown by the size of the dots. A weight
+                  below 0 counts as 0, and one above 1 as 1. Dots with a weight above 0.5 have a
+                  dark edge. If None, all weights are 0
         titles    a title for each frame, or None
         title     title of the whole figure, or None
-        columns   number of panels in a row. If None, all are in one row
+        columns   number of panels in a row, at least 1. If None, all are in one row
         xlabel    label of the x axis
         ylabel    label of the y axis
         ax        matplotlib Axes to draw into, only for F = 1. If None, a new figure is created
@@ -49,14 +50,18 @@ def animate_points(
 
     Returns:
         a `Picture`
+
+    Raises:
+        TypeError: the positions, classes or weights are not real numbers, or `columns` is not a
+            whole number
+        ValueError: `frames`, `classes`, `weights` or `titles` has the wrong shape, all positions
+            are nan or infinite, a class is not whole, `columns` is less than 1, or `ax` is given
+            for several frames
     """
     frames, classes, weights = _check_frames(frames, classes, weights)
     F = len(frames)
-    if titles is not None and len(titles) != F:
-        raise ValueError(
-            f"animate_points: titles must have one entry for each of the {F} frames, got "
-            f"{len(titles)}"
-        )
+    check_names("animate_points", "titles", titles, F, "frame")
+    check_range("animate_points", 1, whole=True, optional=("columns",), columns=columns)
     if ax is not None and F > 1:
         raise ValueError(f"animate_points: one Axes (ax=) cannot hold {F} frames. Leave ax= out")
     columns = min(columns or F, F)
@@ -87,7 +92,7 @@ def animate_points(
 
 
 def _check_frames(frames, classes, weights):
-    frames = real_array("animate_points", frames, (2, 3))
+    frames = real_array("animate_points: frames", frames, (2, 3))
     frames = frames[None] if frames.ndim == 2 else frames
     F, N, d = frames.shape
     if d != 2 or F == 0:
@@ -97,20 +102,21 @@ def _check_frames(frames, classes, weights):
             f"{frames.shape}{advice}"
         )
     if N and not np.isfinite(frames).any():
-        raise ValueError("animate_points: frames contain no finite number, so nothing can be drawn")
-    classes = (
-        np.zeros(N, int) if classes is None else real_array("animate_points: classes", classes, 1)
-    )
+        raise ValueError(
+            "animate_points: frames contains only nan and infinity, so nothing can be drawn"
+        )
+    classes = np.zeros(N, int) if classes is None else classes
+    classes = class_numbers("animate_points", classes, N, "point")
     weights = (
         np.zeros((F, N)) if weights is None else real_array("animate_points: weights", weights)
     )
     weights = weights[None] if weights.ndim == 1 else weights
-    if classes.shape != (N,) or weights.shape != (F, N):
+    if weights.shape != (F, N):
         raise ValueError(
-            f"animate_points: {F} frames of {N} points need classes [{N}] and weights [{F}, {N}], "
-            f"got shapes {classes.shape} and {weights.shape}"
+            f"animate_points: weights must have shape {(F, N)}, with one weight for each point in "
+            f"each frame, got shape {weights.shape}"
         )
-    return frames, classes.astype(int), np.clip(weights, 0, 1)
+    return frames, classes, np.clip(weights, 0, 1)
 
 
 def _limits(frames):
@@ -145,11 +151,11 @@ def _dots(panel, points, classes, weights):
 
 
 class Film:
-    """An animated GIF file, which a notebook shows at the end of a cell.
+    """An animated GIF file, which a notebook shows at the end of a cell. `film` writes it.
 
     Args:
-        path     path of the file
-        frames   number of frames
+        path     path of the file, which must exist when the notebook shows it
+        frames   number of frames, for the text in a terminal
         title    alternative text of the image, for a reader who cannot see it
     """
 
@@ -169,28 +175,38 @@ def film(
 ):
     """Write an animated GIF whose frames are drawn by a function.
 
-    The first quarter runs at half speed, so that viewers do not miss the beginning. Writing the
-    file requires Pillow, which is installed with matplotlib.
+    The first quarter of the frames runs at half speed, so that viewers do not miss the beginning.
+    Writing the file requires Pillow, which is installed with matplotlib.
 
     Args:
         draw         function draw(i, *axes) that fills the empty axes with frame i = 0, 1, ...
-        frames       number of frames
+        frames       number of frames, at least 1
         path         file to write, which ends in .gif. Its folder is created if necessary. If the
                      folder is read-only, a temporary folder is used, and its path is printed
         title        alternative text of the image in a notebook. The film does not show it
-        per_second   frames per second
+        per_second   frames per second after the first quarter
         first        duration of the first frame in seconds
-        last         duration of the last frame in seconds
-        size         (width, height) in inches
-        columns      number of axes next to each other
+        last         duration of the last frame in seconds, even if there is only one frame
+        size         (width, height) of the film in inches, at 100 pixels per inch
+        columns      number of axes next to each other, at least 1
 
     Returns:
-        a `Film`
+        a `Film`, whose `path` is the file that was written
+
+    Raises:
+        TypeError: `draw` is not a function, or a number is not a number of the right kind
+        ValueError: `path` does not end in .gif, `frames` or `columns` is not a whole number >= 1,
+            `per_second` is not above 0, or `first` or `last` is negative
     """
+    if not callable(draw):
+        raise TypeError(f"film: draw must be a function draw(i, *axes), got {type(draw).__name__}")
     if not is_number(frames, whole=True) or frames < 1:
-        raise ValueError(f"film: expected frames >= 1, a whole number, got frames={frames!r}")
+        raise ValueError(f"film: expected a whole number frames >= 1, got frames={frames!r}")
     if not str(path).endswith(".gif"):
-        raise ValueError(f"film: path must end in .gif, got {path!r}")
+        raise ValueError(f"film: path must end in .gif, got {str(path)!r}")
+    check_range("film", above=0, per_second=per_second)
+    check_range("film", 0, first=first, last=last)
+    check_range("film", 1, whole=True, columns=columns)
     pyplot()  # this raises the error if matplotlib is missing
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

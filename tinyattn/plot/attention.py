@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from tinyattn.engine.convert import to_array
-from tinyattn.engine.ranges import is_number
-from tinyattn.plot.heatmaps import heatmap
-from tinyattn.plot.picture import canvas, finish, real_array
+from tinyattn.engine.ranges import check_range, is_number
+from tinyattn.plot.heatmaps import heatmap, masks_of, panels_of
+from tinyattn.plot.picture import canvas, check_names, finish, real_array
 from tinyattn.plot.style import COLORS, GREY, INK, style
 
 RECEIVER, SENDER = "query (receives)", "key (sends)"
@@ -27,41 +26,57 @@ def attention_map(
 ):
     """Draw attention weights as a heat map with a row for each query and a column for each key.
 
-    The scale begins at 0. It ends at the largest weight, or at 2/S if all are smaller.
+    The scale begins at 0. It ends at the largest weight, but not below 2/S (or 1 if S = 1).
 
     Args:
-        weights   attention weights [T, S], or of several heads as [H, T, S], a list of [T, S], or a
-                  dictionary {title: [T, S]}
+        weights   attention weights [T, S]. For several heads, an array [H, T, S], a list of arrays
+                  [T, S], or a dictionary {title: array [T, S]}
         tokens    labels of the T queries. If None, their indices
-        keys      labels of the S keys. If None, the labels of the queries if S = T, or else the
-                  indices
+        keys      labels of the S keys. If None and S = T, the labels of the queries. If None and
+                  S ≠ T, the indices of the keys
         title     title of the whole figure, or None
-        titles    a title for each head. If None, heads in an array [H, T, S] are numbered from 1
+        titles    a title for each head. If None, heads in an array [H, T, S] are numbered from 1,
+                  and heads in a list have no titles. A dictionary brings its own titles
         numbers   True: write the weight into each cell. False: never. If None, only if the cells
                   are large enough
-        digits    number of digits after the point
-        mask      bool [T, S] or [H, T, S]. Cells of hidden keys (False) are hatched. If None, no
-                  key is hidden
+        digits    number of digits after the point, at least 0
+        mask      bool [T, S] for all heads, or [H, T, S]. Cells of hidden keys (False) are hatched.
+                  If None, no key is hidden
         vmax      end of the scale. If None, it is chosen as above
-        ax        matplotlib Axes to draw into. If None, a new figure is created
+        ax        matplotlib Axes to draw into, only for a single head. If None, a new figure is
+                  created
         size      (width, height) of a new figure in inches. If None, it fits the content
 
     Returns:
         a `Picture`
+
+    Raises:
+        TypeError: the weights are not real numbers, or another argument is of the wrong type
+        ValueError: `weights` has the wrong number of axes or no elements, the number of labels or
+            titles does not fit, `mask` is not bool or has a different shape, `vmax` or `digits` is
+            negative, or `ax` is given for several heads
     """
-    if isinstance(weights, dict):
-        titles, weights = list(weights), list(weights.values())
-    if not isinstance(weights, list | tuple):
-        weights = real_array("attention_map", weights, (2, 3))
-        if weights.ndim == 3 and titles is None:
-            titles = [f"head {h + 1}" for h in range(len(weights))]
-    if keys is None and tokens is not None and len(tokens) == np.shape(to_array(weights))[-1]:
+    several = not isinstance(weights, dict | list | tuple) and np.ndim(weights) == 3
+    matrices, titles = panels_of("attention_map", "weights", weights, titles)
+    if several and titles is None:
+        titles = [f"head {h + 1}" for h in range(len(matrices))]
+    widths = {m.shape[1] for m in matrices}
+    for m in matrices:
+        check_names("attention_map", "tokens", tokens, len(m), "query")
+        check_names("attention_map", "keys", keys, m.shape[1], "key")
+    if keys is None and tokens is not None and widths == {len(tokens)}:
         keys = tokens
+    check_range("attention_map", 0, optional=("vmax",), vmax=vmax)
+    check_range("attention_map", 0, whole=True, digits=digits)
+    if ax is not None and len(matrices) > 1:
+        raise ValueError(
+            f"attention_map: one Axes (ax=) cannot hold {len(matrices)} heads. Leave ax= out"
+        )
     if vmax is None:
-        largest = max([np.max(to_array(w), initial=0) for w in weights])
-        vmax = max(float(largest), min(1.0, 2 / max(1, np.shape(to_array(weights[0]))[-1])))
+        largest = max([np.max(m[np.isfinite(m)], initial=0) for m in matrices])
+        vmax = max(float(largest), min(1.0, 2 / matrices[0].shape[1]))
     return heatmap(
-        weights,
+        matrices,
         tokens,
         keys,
         title=title,
@@ -72,7 +87,7 @@ def attention_map(
         digits=digits,
         vmin=0,
         vmax=vmax,
-        mask=mask,
+        mask=masks_of("attention_map", mask, matrices),
         bar_label="attention weight",
         ax=ax,
         size=size,
@@ -87,30 +102,40 @@ def attention_lines(
     Args:
         weights     attention weights [T, S]
         tokens      labels of the T queries
-        keys        labels of the S keys. If None, the labels of the queries are used
+        keys        labels of the S keys. If None, the labels of the queries, which requires S = T
         title       title, or None
-        query       index of the only query whose lines are drawn. If None, all lines are drawn
+        query       index of the only query whose lines are drawn. Negative indices count from the
+                    end. If None, the lines of all queries are drawn
         threshold   smallest weight that is drawn
         ax          matplotlib Axes to draw into. If None, a new figure is created
         size        (width, height) of a new figure in inches. If None, it fits the content
 
     Returns:
         a `Picture`
+
+    Raises:
+        IndexError: `query` is not the index of a query
+        TypeError: the weights are not real numbers, or `tokens` or `keys` is not a list
+        ValueError: the shape of the weights does not fit the numbers of labels
     """
-    weights = real_array("attention_lines", weights, 2)
-    if not hasattr(tokens, "__len__"):
-        raise TypeError(f"attention_lines: tokens must be a list of texts, got {tokens!r}")
+    advice = "Choose one head" if getattr(weights, "ndim", 0) > 2 else ""
+    weights = real_array("attention_lines: weights", weights, 2, advice)
+    for name, labels in (("tokens", tokens), ("keys", tokens if keys is None else keys)):
+        if not hasattr(labels, "__len__"):
+            raise TypeError(f"attention_lines: {name} must be a list of texts, got {labels!r}")
     keys = tokens if keys is None else keys
     if weights.shape != (len(tokens), len(keys)):
         raise ValueError(
-            f"attention_lines: {len(tokens)} queries and {len(keys)} keys need weights of shape "
-            f"({len(tokens)}, {len(keys)}), got {weights.shape}"
+            f"attention_lines: weights must have shape ({len(tokens)}, {len(keys)}), because there "
+            f"are {_labels(tokens, 'query', 'queries')} and {_labels(keys, 'key', 'keys')}, got "
+            f"shape {weights.shape}"
         )
+    check_range("attention_lines", threshold=threshold)
     whole = query is None or is_number(query, whole=True)
     if not whole or (query is not None and not -len(tokens) <= query < len(tokens)):
         raise IndexError(
-            f"attention_lines: query must be an index of the {len(tokens)} queries, got "
-            f"query={query!r}"
+            f"attention_lines: expected query to be None or a whole number with {-len(tokens)} <= "
+            f"query < {len(tokens)}, got query={query!r}"
         )
     shown = range(len(tokens)) if query is None else [query % len(tokens)]
     n = max(len(tokens), len(keys))
@@ -151,6 +176,10 @@ def attention_lines(
         ax.set(xlim=(-0.05, 1.05), ylim=(n - 0.5, -1.4))
         ax.set_axis_off()
         return finish(picture, title)
+
+
+def _labels(labels, one, several):
+    return f"{len(labels)} {one if len(labels) == 1 else several}"
 
 
 def _height(i, words, n):

@@ -58,7 +58,12 @@ class GraphPicture:
         self.svg, self.summary = svg, summary
 
     def save(self, path):
-        """Write the drawing to the file `path`, which must end in .svg, and return the path."""
+        """Write the drawing to the file `path`, which must end in .svg, and return `path`.
+
+        Raises:
+            FileNotFoundError: the folder does not exist
+            ValueError: `path` does not end in .svg
+        """
         if Path(path).suffix != ".svg":
             raise ValueError(f"computation_graph: path must end in .svg, got {str(path)!r}")
         Path(path).write_text(self.svg, encoding="utf-8")
@@ -74,16 +79,17 @@ class GraphPicture:
 def computation_graph(tensor, names=None, *, values=True):
     """Draw the operations and tensors from which a result was computed, from left to right.
 
-    Orange boxes require a gradient, grey boxes are other Tensors, dashed boxes are plain numbers
-    and arrays, and green boxes are results. Rounded boxes are operations. Their inputs arrive in
-    order, the first at the top, except where the order does not matter, as for +. Draw before
+    Rounded boxes are operations. Orange boxes are given Tensors that require a gradient, grey boxes
+    are other given Tensors, dashed boxes are plain numbers and arrays, and green boxes are results.
+    The inputs of an operation arrive in order, the first at the top, except where the order does
+    not matter, as for +. Draw before
     `backward()`, which frees the graph, or keep the graph with `backward(create_graph=True)`, so
     that the gradients are shown too.
 
     Args:
         tensor   the result, a Tensor
-        names    {name: tensor}, or a Module for the names of its parameters. Every named result has
-                 its own box. If None, only the result has one
+        names    {name: Tensor}, or a Module for the names of its parameters. Every named result has
+                 its own green box. If None, only `tensor` has one
         values   True: write the values of tensors with up to 4 numbers, and the gradients of
                  leaves. False: write only shapes
 
@@ -92,13 +98,28 @@ def computation_graph(tensor, names=None, *, values=True):
 
     Raises:
         RuntimeError: the graph was freed by an earlier `backward()`
-        TypeError: `tensor` is not a Tensor
+        TypeError: `tensor` is not a Tensor, or `names` is neither a dictionary with Tensors as
+            values nor a Module
         ValueError: the graph has more than 200 nodes
     """
     if not hasattr(tensor, "_operation"):
-        raise TypeError(f"computation_graph: expected a Tensor, got {type(tensor).__name__}")
+        raise TypeError(
+            f"computation_graph: expected a Tensor, got {type(tensor).__name__}. Pass the result "
+            "of a computation with Tensors, such as the loss"
+        )
     if hasattr(names, "named_parameters"):
         names = dict(names.named_parameters())
+    if names is not None and not isinstance(names, dict):
+        raise TypeError(
+            "computation_graph: names must be a dictionary {name: Tensor} or a Module, got "
+            f"{type(names).__name__}"
+        )
+    for name, value in (names or {}).items():
+        if not hasattr(value, "_operation"):
+            raise TypeError(
+                "computation_graph: names must be a dictionary {name: Tensor}, got "
+                f"{type(value).__name__} for {name!r}"
+            )
     named = {id(t): name for name, t in (names or {}).items()}
     nodes, edges = _nodes(tensor, named, values)
     sizes = [_size(node) for node in nodes]

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from tinyattn.plot.picture import Picture, canvas, color_map, figure, real_array
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.ranges import check_range
+from tinyattn.plot.picture import Picture, canvas, check_names, color_map, figure, real_array
 from tinyattn.plot.style import DIVERGING, GREY, INK, PALE, SEQUENTIAL, style
 
 SMALLEST = 8  # font size in points, because smaller text cannot be read on a slide
@@ -33,33 +35,48 @@ def heatmap(
     """Draw a matrix as coloured cells, or several matrices with the same scale.
 
     Args:
-        values         matrix [R, C], or P matrices as an array [P, R, C], a list, or a dictionary
-                       {title: matrix}
-        rows           a name for each row. If None, their indices
-        columns        a name for each column. If None, their indices
+        values         matrix [R, C]. For P matrices, an array [P, R, C], a list of matrices, or a
+                       dictionary {title: matrix}. Cells with nan are pale grey
+        rows           a name for each row. If None, the indices of the rows
+        columns        a name for each column. If None, the indices of the columns
         title          title of the whole figure, or None
-        titles         a title for each matrix, or None
+        titles         a title for each matrix, or None. A dictionary brings its own titles
         row_label      label of the axis of rows
         column_label   label of the axis of columns
         numbers        True: write the value into each cell. False: never. If None, only if the
                        cells are large enough
-        digits         number of digits after the point, unless all values are whole numbers
+        digits         number of digits after the point, at least 0. If a matrix contains only whole
+                       numbers, they are written without a point
         center         value that is white, with orange below and blue above it. The scale then
                        extends equally far to both sides. If None, the start of the scale is white
-        vmin           start of the scale. If None, the smallest value
-        vmax           end of the scale. If None, the largest value
+        vmin           start of the scale. If None, the smallest finite value
+        vmax           end of the scale. If None, the largest finite value
         bar            True: show the scale
         bar_label      label of the scale
-        mask           bool [R, C], or one for each matrix. Cells with False are hatched, and do
-                       not count for the scale. If None, all are True
-        ax             matplotlib Axes to draw into. If None, a new figure is created
+        mask           bool [R, C] for all matrices, or an array [P, R, C] or a list with a mask for
+                       each matrix. Cells with False are hatched, and do not count for the scale. If
+                       None, all are True
+        ax             matplotlib Axes to draw into, only for a single matrix. If None, a new figure
+                       is created
         size           (width, height) of a new figure in inches. If None, it fits the content
 
     Returns:
         a `Picture`
+
+    Raises:
+        TypeError: the values are not real numbers, or another argument is of the wrong type
+        ValueError: `values` has the wrong number of axes or no elements, the number of names or
+            titles does not fit, `mask` is not bool or has a different shape, vmin > vmax, `digits`
+            is negative, or `ax` is given for several matrices
     """
-    matrices, titles = _panels(values, titles)
-    masks = _masks(mask, matrices)
+    matrices, titles = panels_of("heatmap", "values", values, titles)
+    for m in matrices:
+        check_names("heatmap", "rows", rows, len(m), "row")
+        check_names("heatmap", "columns", columns, m.shape[1], "column")
+    check_range("heatmap", 0, whole=True, digits=digits)
+    named = {"center": center, "vmin": vmin, "vmax": vmax}
+    check_range("heatmap", optional=tuple(named), **named)
+    masks = masks_of("heatmap", mask, matrices)
     scale = _scale(matrices, masks, center, vmin, vmax)
     from tinyattn.plot.figure_layout import after_layout
 
@@ -70,8 +87,8 @@ def heatmap(
             left, lowest = _at_the_edge(
                 i, len(matrices), same=len({m.shape for m in matrices}) == 1
             )
-            _names(panel.yaxis, rows, len(matrix), "rows", visible=left)
-            _names(panel.xaxis, columns, matrix.shape[1], "columns", visible=lowest)
+            _names(panel.yaxis, rows, len(matrix), visible=left)
+            _names(panel.xaxis, columns, matrix.shape[1], visible=lowest)
             panel.set_xlabel(column_label if lowest else "")
             panel.set_ylabel(row_label if left else "")
         for panel, name in zip(picture.axes, titles or [], strict=False):
@@ -96,9 +113,10 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
     """Draw images in a grid, all with the same scale.
 
     Args:
-        images    images [N, H, W], or [N, H, W, 3] in colour (0 to 1, or 0 to 255 as integers)
+        images    images [N, H, W], or [N, H, W, 3] in colour (0 to 1, or 0 to 255 as integers).
+                  A fourth number for each pixel [N, H, W, 4] is its opacity
         titles    a text above each image, or None
-        columns   number of images in a row. If None, it depends on N
+        columns   number of images in a row, at least 1. If None, it depends on N
         title     title of the whole figure, or None
         colors    name of a matplotlib colour map for images [N, H, W]. The default draws the
                   smallest number white and the largest black
@@ -106,22 +124,37 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
 
     Returns:
         a `Picture`
+
+    Raises:
+        TypeError: the images are not real numbers, or `columns` is not a whole number
+        ValueError: `images` has a different shape or no elements, the number of titles does not
+            fit, `columns` is less than 1, or `colors` is not the name of a colour map
     """
-    images = real_array("images", images, (3, 4))
-    if len(images) == 0:
-        raise ValueError("images: images must contain at least one image, got none")
+    single = getattr(images, "ndim", 0) == 2
+    advice = "Write images[None] for a single image" if single else ""
+    images = real_array("images: images", images, (3, 4), advice)
+    if images.size == 0:
+        raise ValueError(
+            "images: images must contain at least one image with at least one pixel, got shape "
+            f"{images.shape}"
+        )
     if images.ndim == 4 and images.shape[3] not in (3, 4):
-        raise ValueError(
-            "images: colour images must be [N, H, W, 3], or [N, H, W, 4] with transparency, got "
-            f"shape {images.shape}. Pass grey images as [N, H, W]"
+        channels_first = images.shape[1] in (3, 4)
+        advice = (
+            "Write images.transpose(0, 2, 3, 1)"
+            if channels_first
+            else "Pass grey images as [N, H, W]"
         )
-    if titles is not None and len(titles) != len(images):
+        if images.shape[3] == 1:
+            advice = "Write images[..., 0] for grey images"
+        elif images.shape[1] == 1:
+            advice = "Write images[:, 0] for grey images"
         raise ValueError(
-            f"images: titles must have one entry for each of the {len(images)} images, got "
-            f"{len(titles)}"
+            "images: colour images must be [N, H, W, 3], or [N, H, W, 4] with opacity, got shape "
+            f"{images.shape}. {advice}"
         )
-    if columns is not None and columns < 1:
-        raise ValueError(f"images: columns must be None or at least 1, got {columns}")
+    check_names("images", "titles", titles, len(images), "image")
+    check_range("images", 1, whole=True, optional=("columns",), columns=columns)
     columns = min(columns or max(1, round(np.sqrt(len(images) * 2.5))), len(images))
     rows = -(-len(images) // columns)
     scale = {} if images.ndim == 4 else {"vmin": images.min(), "vmax": images.max()}
@@ -144,46 +177,80 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
 # ---------------------------------------------------------------- checks of the arguments
 
 
-def _panels(values, titles):
-    """Return a list of matrices and their titles (None if there are none)."""
+def panels_of(owner, name, values, titles):
+    """Return a list of matrices and their titles (None if there are none).
+
+    Args:
+        owner    name of the function, for error messages
+        name     name of its argument
+        values   as in `heatmap`
+        titles   as in `heatmap`
+
+    Raises:
+        TypeError: the values are not real numbers
+        ValueError: a matrix is empty or not a matrix, or the number of titles does not fit
+    """
     if isinstance(values, dict):
         titles, values = list(values), list(values.values())
     if isinstance(values, list | tuple) and not values:
-        raise ValueError("heatmap: values is empty, so there is nothing to draw")
-    if isinstance(values, list | tuple) and len(values) and np.ndim(values[0]) == 2:
-        matrices = [real_array("heatmap", v, 2) for v in values]
+        raise ValueError(f"{owner}: {name} is empty, so there is nothing to draw")
+    if isinstance(values, list | tuple) and _is_matrix(values[0]):
+        matrices = [real_array(f"{owner}: {name}[{i}]", v, 2) for i, v in enumerate(values)]
     else:
-        stack = real_array("heatmap", values, (2, 3))
+        batch = getattr(values, "ndim", 0) > 3
+        advice = f"Choose one example, such as {name}[0]" if batch else ""
+        stack = real_array(f"{owner}: {name}", values, (2, 3), advice)
         matrices = [stack] if stack.ndim == 2 else list(stack)
     if not matrices or any([m.size == 0 for m in matrices]):
+        shapes = [m.shape for m in matrices] if matrices else [stack.shape]
         raise ValueError(
-            "heatmap: there is nothing to draw, because the matrices in values have the shapes "
-            f"{[m.shape for m in matrices]}"
+            f"{owner}: there is nothing to draw, because {name} contains no elements, got shape "
+            f"{next(s for s in shapes if 0 in s)}"
         )
     titles = [titles] if isinstance(titles, str) else titles
-    if titles is not None and len(titles) != len(matrices):
-        raise ValueError(
-            f"heatmap: titles must have one entry for each of the {len(matrices)} matrices, got "
-            f"{len(titles)}"
-        )
+    check_names(owner, "titles", titles, len(matrices), "matrix")
     return matrices, titles
 
 
-def _masks(mask, matrices):
-    """Return a mask of the cells that count for each matrix."""
+def _is_matrix(value):
+    try:
+        return np.ndim(to_array(value)) == 2
+    except ValueError:  # rows of different lengths, which real_array refuses
+        return True
+
+
+def masks_of(owner, mask, matrices):
+    """Return a mask of the cells that count for each matrix.
+
+    Args:
+        owner      name of the function, for error messages
+        mask       as in `heatmap`
+        matrices   list of matrices
+
+    Raises:
+        ValueError: the masks are not bool, or differ in shape from the matrices
+    """
     if mask is None:
         return [np.ones(m.shape, bool) for m in matrices]
-    if isinstance(mask, list | tuple) and len(mask) and np.ndim(mask[0]) == 2:
-        masks = [real_array("heatmap: mask", m) for m in mask]
+    if isinstance(mask, list | tuple) and len(mask) and _is_matrix(mask[0]):
+        masks = [real_array(f"{owner}: mask", m) for m in mask]
     else:
-        mask = real_array("heatmap: mask", mask, (2, 3))
+        mask = real_array(f"{owner}: mask", mask, (2, 3))
         masks = [mask] * len(matrices) if mask.ndim == 2 else list(mask)
-    shapes, wanted = [m.shape for m in masks], [m.shape for m in matrices]
-    if shapes != wanted or any([m.dtype != bool for m in masks]):
-        raise ValueError(
-            f"heatmap: mask must be bool (False: hatched) with the shapes {wanted}, got "
-            f"{', '.join(sorted({str(m.dtype) for m in masks}))} with the shapes {shapes}"
-        )
+    for m in masks:
+        if m.dtype != bool:
+            raise ValueError(
+                f"{owner}: mask must be bool, with False for hatched cells, got {m.dtype}. Write "
+                "np.asarray(mask, bool)"
+            )
+    if len(masks) != len(matrices):
+        several = f" or {len(matrices)} matrices" if len(matrices) > 1 else ""
+        raise ValueError(f"{owner}: mask must be one matrix{several}, got {len(masks)} matrices")
+    for kept, m in zip(masks, matrices, strict=True):
+        if kept.shape != m.shape:
+            raise ValueError(
+                f"{owner}: mask must have the shape of the matrix, {m.shape}, got {kept.shape}"
+            )
     return masks
 
 
@@ -196,6 +263,14 @@ def _scale(matrices, masks, center, vmin, vmax):
     low, high = (cells.min(), cells.max()) if cells.size else (0.0, 1.0)
     if center is None:
         low, high = low if vmin is None else vmin, high if vmax is None else vmax
+        if low > high:
+            which = (
+                ""
+                if None not in (vmin, vmax)
+                else ", the " + ("smallest value" if vmin is None else "largest value")
+            )
+            given = f"vmin={low:g} and vmax={high:g}"
+            raise ValueError(f"heatmap: expected vmin <= vmax, got {given}{which}")
         if low == high:
             low, high = (0, high) if high > 0 else (low, low + 1)
         return Normalize(low, high), color_map(SEQUENTIAL)
@@ -266,10 +341,8 @@ def _rectangle(x, y, hatch):
     )
 
 
-def _names(axis, names, n, what, visible=True):
+def _names(axis, names, n, visible=True):
     """Write the names of the n rows or columns at an axis, or indices if `names` is None."""
-    if names is not None and len(names) != n:
-        raise ValueError(f"heatmap: {n} {what} need {n} names, got {len(names)}: {list(names)}")
     if names is None:
         axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinyattn.engine.ranges import check_interval, is_number
+from tinyattn.engine.ranges import check_interval, check_range, is_number
 from tinyattn.plot.picture import canvas, finish, real_array
 from tinyattn.plot.style import COLORS, GREY, INK, SIZE, style
 
@@ -16,17 +16,24 @@ def loss_curve(
 
     Args:
         histories   the losses of a run: a `History`, which is the result of `training.fit`, or a
-                    list of numbers. For several runs, a dictionary {name: losses}
+                    list of numbers. For several runs, a dictionary with the losses of each run,
+                    {name: `History` or list}
         title       title, or None
         log         True: the axis of the loss is logarithmic
         xlabel      label of the x axis
         ylabel      label of the y axis
-        smooth      number of consecutive training losses that are averaged, where 1 changes nothing
+        smooth      number of consecutive training losses of which the mean is drawn, at least 1 and
+                    at most the number of losses. 1 changes nothing
         ax          matplotlib Axes to draw into. If None, a new figure is created
         size        (width, height) of a new figure in inches. If None, (8, 4.5)
 
     Returns:
         a `Picture`
+
+    Raises:
+        TypeError: the losses are not real numbers
+        ValueError: there are no losses, the losses of one run are not a list of numbers, or
+            `smooth` is not a whole number from 1 to the number of losses
     """
     named = histories if isinstance(histories, dict) else {None: histories}
     if not named:
@@ -37,9 +44,8 @@ def loss_curve(
         for i, (name, history) in enumerate(named.items()):
             color = COLORS[i % len(COLORS)]
             kept = list(getattr(history, "valid", None) or [])
-            losses = _averaged(
-                real_array("loss_curve", getattr(history, "losses", history), 1), smooth
-            )
+            what = "histories" if name is None else f"histories[{name!r}]"
+            losses = _averaged(what, _losses(what, getattr(history, "losses", history)), smooth)
             first = 1 + (smooth - 1) / 2  # a mean is drawn at the centre of its window
             label = name if name is not None else "training" if kept else None
             ax.plot(first + np.arange(len(losses)), losses, color=color, label=label)
@@ -57,14 +63,25 @@ def loss_curve(
         return finish(picture, title, xlabel, ylabel)
 
 
-def _averaged(values, n):
+def _losses(what, losses):
+    several = isinstance(losses, list | tuple) and any([np.ndim(v) for v in losses])
+    if several or getattr(losses, "ndim", 1) > 1:
+        raise ValueError(
+            f"loss_curve: {what} must be the losses of one run, a list of numbers, got a list of "
+            "lists. Pass several runs as a dictionary {name: losses}"
+        )
+    return real_array(f"loss_curve: {what}", losses, 1)
+
+
+def _averaged(what, values, n):
     if len(values) == 0:
-        raise ValueError("loss_curve: a history is empty, so there is nothing to draw")
+        raise ValueError(f"loss_curve: {what} is empty, so there is nothing to draw")
     if not is_number(n, whole=True) or n < 1:
         raise ValueError(f"loss_curve: expected a whole number smooth >= 1, got smooth={n!r}")
     if len(values) < n:
         raise ValueError(
-            f"loss_curve: expected smooth <= {len(values)}, the number of values, got smooth={n}"
+            f"loss_curve: expected smooth <= {len(values)}, the number of losses in {what}, got "
+            f"smooth={n}"
         )
     return np.convolve(values, np.full(n, 1 / n), mode="valid")
 
@@ -85,10 +102,10 @@ def curves(
     """Draw one or several curves over the same x.
 
     Args:
-        x           values [N] of the horizontal axis
-        ys          values [N] or [repeats, N], or a dictionary {name: values} for several curves.
-                    With repeats, the line is their mean, and a band extends from the smallest to
-                    the largest
+        x           values of the horizontal axis [N]
+        ys          values [N] of one curve, or values [repeats, N], of which the line is the mean,
+                    with a band from the smallest to the largest. For several curves, a dictionary
+                    {name: values}
         title       title of the figure, or None
         xlabel      label of the horizontal axis
         ylabel      label of the vertical axis
@@ -101,6 +118,12 @@ def curves(
 
     Returns:
         a `Picture`
+
+    Raises:
+        TypeError: `x` or `ys` does not consist of real numbers, or `quantiles` is not a pair of
+            numbers
+        ValueError: `ys` is an empty dictionary, `x` or `ys` has the wrong number of axes, their
+            lengths differ, `log` is unknown, or the quantiles are not 0 <= low <= high <= 1
     """
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f'curves: log must be "x", "y", "xy", or "" for none, got {log!r}')
@@ -114,12 +137,14 @@ def curves(
         picture = canvas(ax, size)
         ax = picture.ax
         for i, (name, y) in enumerate(named.items()):
-            y = np.atleast_2d(real_array("curves: ys", y, (1, 2)))
+            which = "ys" if name is None else f"ys[{name!r}]"
+            y = np.atleast_2d(real_array(f"curves: {which}", y, (1, 2)))
             if y.shape[1] != len(x):
-                which = "ys" if name is None else f"ys[{name!r}]"
+                transposed = len(y) == len(x)
+                advice = f"Transpose {which}" if transposed else "Give both the same length"
                 raise ValueError(
-                    f"curves: x has {len(x)} values, but {which} has {y.shape[1]}. Give both the "
-                    "same length"
+                    f"curves: x has {len(x)} {'value' if len(x) == 1 else 'values'}, but {which} "
+                    f"has {y.shape[1]} in its last axis. {advice}"
                 )
             color = COLORS[i % len(COLORS)]
             line = y.mean(axis=0) if quantiles is None else np.median(y, axis=0)
@@ -160,16 +185,16 @@ def bars(
     """Draw a bar for each name, with its number and an error bar.
 
     Args:
-        values       {name: number}, or {name: list of repeats}, for which the bar is their mean and
-                     the error bar ± one standard deviation (of the repeats, not of the mean)
-        errors       {name: half the length of the error bar}, instead of repeats. If None, there
-                     are error bars only for repeats
+        values       {name: number}, or {name: list of repeats}. The bar of repeats is their mean,
+                     with an error bar of ± one standard deviation (of the repeats, not of the mean)
+        errors       {name: half the length of the error bar, at least 0}, with the same names as
+                     `values`. If None, there are error bars only for repeats
         title        title, or None
         xlabel       label of the x axis
         ylabel       label of the y axis
         horizontal   True: horizontal bars
-        numbers      True: write the number at each bar
-        digits       number of digits after the point
+        numbers      True: write the number (or the mean of the repeats) at each bar
+        digits       number of digits after the point, at least 0
         highlight    name of the bar to highlight, while the others become grey. If None, all have
                      the same colour
         ax           matplotlib Axes to draw into. If None, a new figure is created
@@ -178,12 +203,18 @@ def bars(
 
     Returns:
         a `Picture`
+
+    Raises:
+        TypeError: `values` or `errors` is not a dictionary of real numbers, or `values` is empty
+        ValueError: a list of repeats is empty, `errors` has other names than `values` or a negative
+            number, `digits` is negative, or `highlight` is not a name in `values`
     """
     from tinyattn.plot.figure_layout import after_layout
 
+    check_range("bars", 0, whole=True, digits=digits)
     mean, error = _means(values, errors)
     names, at = list(values), np.arange(len(values))
-    if highlight is not None and highlight not in values:
+    if highlight is not None and highlight not in names:
         raise ValueError(f"bars: highlight must be one of the names {names}, got {highlight!r}")
     colors = [COLORS[0] if highlight in (None, name) else "#B5B5B5" for name in names]
     with style():
@@ -225,16 +256,17 @@ def _means(values, errors):
     if not isinstance(values, dict) or not values:
         raise TypeError(
             "bars: values must be a dictionary {name: number or list of repeats} with at least one "
-            f"entry, got {type(values).__name__}"
-            + (" without entries" if isinstance(values, dict) else "")
+            "entry, got " + ("an empty one" if isinstance(values, dict) else type(values).__name__)
         )
     arrays = [
-        np.atleast_1d(real_array(f"bars: {name!r}", v, (0, 1))).astype(float)
+        np.atleast_1d(real_array(f"bars: values[{name!r}]", v, (0, 1))).astype(float)
         for name, v in values.items()
     ]
     for name, a in zip(values, arrays, strict=True):
         if a.size == 0:
-            raise ValueError(f"bars: the list of repeats for {name!r} is empty. Leave {name!r} out")
+            raise ValueError(
+                f"bars: values[{name!r}], a list of repeats, is empty. Leave {name!r} out"
+            )
     mean = np.array([a.mean() for a in arrays])
     if errors is not None:
         if not isinstance(errors, dict):
@@ -246,6 +278,12 @@ def _means(values, errors):
                 f"bars: errors must have the same names as values, {list(values)}, got "
                 f"{list(errors)}"
             )
+        for name, half in errors.items():
+            real_array(f"bars: errors[{name!r}]", half, 0)
+            if half < 0:
+                raise ValueError(
+                    f"bars: expected errors >= 0, got errors[{name!r}]={float(half):g}"
+                )
         return mean, np.array([float(errors[name]) for name in values])
     if all([a.size == 1 for a in arrays]):
         return mean, None

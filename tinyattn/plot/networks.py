@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from tinyattn.plot.picture import canvas, color_map, figure, finish, real_array
+from tinyattn.engine.ranges import check_range
+from tinyattn.plot.picture import (
+    canvas,
+    check_class_names,
+    check_names,
+    color_map,
+    figure,
+    finish,
+    real_array,
+)
 from tinyattn.plot.style import COLORS, GREY, INK, MARKERS, SEQUENTIAL, style
 
 STEPS = 200  # iterations of the layout
@@ -26,7 +35,8 @@ def graph(
 ):
     """Draw the nodes of a Graph as dots and its edges as lines.
 
-    Two nodes that are connected in both directions are joined by one line, or by two arrows.
+    Two nodes that are connected in both directions are joined by one line, or by two arrows. An
+    edge from a node to itself is not drawn.
 
     Args:
         graph         the `Graph`
@@ -35,8 +45,8 @@ def graph(
         classes       class of each node [N] int, shown by colour and shape. If None, all nodes have
                       the same class
         values        a number for each node [N], shown by colour instead of a class, or None
-        widths        strength of each edge [E], at least 0. The strongest edge is the widest. If
-                      None, all edges are thin
+        widths        strength of each edge [E], at least 0. The strongest edge is the widest, and
+                      one line for two edges shows the stronger. If None, all edges are thin
         arrows        True: draw arrows from sender to receiver, which requires positions [N, 2]
         labels        text at each node, as a list of N strings, some of which may be empty, or None
         names         a name for each class, for the legend. If None, "class 0", "class 1", ...
@@ -44,36 +54,48 @@ def graph(
         title         title, or None
         ax            matplotlib Axes to draw into. If None, a new figure is created
         size          (width, height) of a new figure in inches. If None, (5.6, 4.5)
-        rng           seed or numpy.random.Generator for the layout
+        rng           seed or numpy.random.Generator for the layout, if `positions` is None
 
     Returns:
         a `Picture`
+
+    Raises:
+        TypeError: `graph` is not a Graph, an argument that must be numbers contains something else,
+            or `labels` or `names` is not a list
+        ValueError: the shape of `positions`, `classes`, `values`, `widths` or `labels` does not fit
+            the graph, a class is not whole, a class or width is negative, a class has no name in
+            `names`, both `classes` and `values` are given, arrows are requested in three
+            dimensions, or `ax` is flat although positions are [N, 3]
     """
-    if not hasattr(graph, "num_nodes"):
-        raise TypeError(
-            f"plot.graph: expected a graph.Graph, got {type(graph).__name__}. To draw the "
-            "computation graph of a Tensor, use plot.computation_graph"
-        )
+    _check_graph("graph", graph)
     N = graph.num_nodes
     x = (
         layout(graph, rng=rng)
         if positions is None
         else real_array("plot.graph: positions", positions, 2)
     )
+    labels = list(labels) if isinstance(labels, np.ndarray) else labels
     if x.shape[0] != N or x.shape[1] not in (2, 3):
         raise ValueError(f"plot.graph: positions must be [{N}, 2] or [{N}, 3], got shape {x.shape}")
     c = np.zeros(N, int) if classes is None else np.asarray(classes)
-    if c.shape != (N,) or c.dtype.kind not in "iu" or c.min(initial=0) < 0:
-        came = c.min() if c.shape == (N,) and c.dtype.kind in "iu" else f"{c.dtype} {c.shape}"
+    if c.shape != (N,):
         raise ValueError(
-            f"plot.graph: classes must be whole numbers >= 0, one for each of the {N} nodes, got "
-            f"{came}"
+            f"plot.graph: classes must have shape ({N},), with one class for each node, got shape "
+            f"{c.shape}"
         )
-    if names is not None and len(names) <= c.max(initial=0):
+    if c.dtype.kind in "US":
         raise ValueError(
-            f"plot.graph: names must have an entry for each class up to {c.max(initial=0)}, got "
-            f"{len(names)}"
+            f"plot.graph: classes must be whole numbers, got text such as {str(c[0])!r}. Write "
+            "names, classes = np.unique(classes, return_inverse=True)"
         )
+    if c.dtype.kind not in "iu":
+        raise ValueError(
+            f"plot.graph: classes must be whole numbers, got {c.dtype}. Write "
+            "np.asarray(classes).astype(int)"
+        )
+    if c.min(initial=0) < 0:
+        raise ValueError(f"plot.graph: expected classes >= 0, got the class {c.min()}")
+    check_class_names("plot.graph", names, int(c.max(initial=0)))
     if classes is not None and values is not None:
         raise ValueError(
             "plot.graph: nodes can be coloured by classes or by values, not by both. Leave one of "
@@ -84,8 +106,7 @@ def graph(
             "plot.graph: arrows can only be drawn in two dimensions, but positions has three. Use "
             "arrows=False"
         )
-    if labels is not None and len(labels) != N:
-        raise ValueError(f"plot.graph: labels must have {N} entries, got {len(labels)}")
+    check_names("plot.graph", "labels", labels, N, "node")
     strength = _strengths(widths, graph.num_edges)
     with style():
         picture = _canvas(ax, size or (5.6, 4.5), x.shape[1])
@@ -134,7 +155,9 @@ def _by_class(ax, x, c, names, dots):
 
 def _shaded(picture, x, values, label, dots):
     if values.shape != x.shape[:1]:
-        raise ValueError(f"plot.graph: values must have {len(x)} entries, got shape {values.shape}")
+        raise ValueError(
+            f"plot.graph: values must have {len(x)} entries, one for each node, got {len(values)}"
+        )
     # the edge keeps the smallest value visible, because its colour is white
     dots = dots | {"edgecolor": INK}
     shown = picture.ax.scatter(*x.T, c=values, cmap=color_map(SEQUENTIAL), **dots)
@@ -142,7 +165,7 @@ def _shaded(picture, x, values, label, dots):
 
 
 def layout(graph, dimensions=2, rng=0):
-    """Compute positions of the nodes of a graph, [N, dimensions].
+    """Compute positions of the nodes of a graph, so that connected nodes are close to each other.
 
     Edges pull their ends together with a force that grows with the square of the distance, and all
     nodes push each other apart with a force that falls as 1/distance (Fruchterman and Reingold
@@ -150,9 +173,18 @@ def layout(graph, dimensions=2, rng=0):
 
     Args:
         graph        the `Graph`
-        dimensions   2 or 3
-        rng          seed or numpy.random.Generator
+        dimensions   number of coordinates of each position, usually 2 or 3
+        rng          seed or numpy.random.Generator for the initial positions
+
+    Returns:
+        positions [N, dimensions] float64, whose mean is 0. They are the same for the same seed
+
+    Raises:
+        TypeError: `graph` is not a Graph, or `dimensions` is not a whole number
+        ValueError: `dimensions` is less than 1
     """
+    _check_graph("layout", graph)
+    check_range("plot.layout", 1, whole=True, dimensions=dimensions)
     N = graph.num_nodes
     x = np.random.default_rng(rng).normal(size=(N, dimensions))
     together = np.minimum(graph.adjacency() + graph.adjacency().T, 1)  # [N, N]
@@ -165,6 +197,19 @@ def layout(graph, dimensions=2, rng=0):
         length = np.sqrt(np.sum(force**2, axis=1, keepdims=True)) + 1e-9
         x = x + force / length * np.minimum(length, 0.2 * (1 - step / STEPS))
     return x - x.mean(axis=0, keepdims=True) if N else x
+
+
+def _check_graph(owner, graph):
+    if not hasattr(graph, "num_nodes"):
+        tensor = hasattr(graph, "_operation")
+        raise TypeError(
+            f"plot.{owner}: graph must be a graph.Graph, got {type(graph).__name__}"
+            + (
+                ". To draw the computation graph of a Tensor, use plot.computation_graph"
+                if tensor
+                else ". Make one with graph.Graph(src, dst, num_nodes)"
+            )
+        )
 
 
 def _canvas(ax, size, dimensions):
@@ -189,9 +234,9 @@ def _strengths(widths, E):
         return np.full(E, 0.8)
     widths = real_array("plot.graph: widths", widths, 1)
     if widths.shape != (E,) or (E and not widths.min() >= 0):
-        came = widths.min() if widths.shape == (E,) else f"shape {widths.shape}"
+        came = f"the width {widths.min():g}" if len(widths) == E else f"{len(widths)} of them"
         raise ValueError(
-            f"plot.graph: widths must be >= 0, one for each of the {E} edges, got {came}"
+            f"plot.graph: widths must be {E} numbers >= 0, one for each edge, got {came}"
         )
     return 0.3 + 5.7 * widths / max(widths.max(initial=0), 1e-30)
 

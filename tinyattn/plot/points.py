@@ -4,7 +4,7 @@ import numpy as np
 
 from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
-from tinyattn.plot.picture import canvas, finish, real_array
+from tinyattn.plot.picture import canvas, check_class_names, class_numbers, finish, real_array
 from tinyattn.plot.style import COLORS, INK, MARKERS, style
 
 GRID = 200  # points per side of the grid on which the classifier is evaluated
@@ -16,7 +16,7 @@ def scatter(
     """Draw points in the plane, with the class shown by both colour and shape.
 
     Args:
-        points    positions [N, 2]
+        points    positions [N, 2] of at least one point
         classes   class of each point [N] int, at least 0. If None, all have the same class
         names     a name for each class, for the legend. If None, "class 0", "class 1", ...
         title     title, or None
@@ -27,6 +27,11 @@ def scatter(
 
     Returns:
         a `Picture`
+
+    Raises:
+        TypeError: the points or the classes are not real numbers, or `names` is not a list
+        ValueError: `points` or `classes` has the wrong shape, a class is negative or not whole, or
+            a class has no name in `names`
     """
     points, classes, names = _check_points("scatter", points, classes, names)
     with style():
@@ -50,11 +55,14 @@ def decision_boundary(
 ):
     """Draw points, with the class that a classifier predicts at every position as the background.
 
+    The background is paler where the probability of the predicted class is smaller.
+
     Args:
-        predict   function of positions [M, 2] float32. It returns scores of C classes [M, C], of
-                  which the largest wins, or logits [M] or [M, 1], where a positive logit means
-                  class 1, or classes as integers [M]. Paler colours mean a smaller probability
-        points    positions [N, 2]
+        predict   function of positions [M, 2] float32. It may return the logits of C classes
+                  [M, C], the logits of class 1 against class 0 ([M] or [M, 1]), or the classes
+                  themselves [M] int. It is called once, in `no_grad()`. A Module should be in
+                  evaluation mode
+        points    positions [N, 2] of at least one point, which must be finite
         classes   class of each point [N] int, at least 0
         names     a name for each class, for the legend. If None, "class 0", "class 1", ...
         title     title, or None
@@ -65,8 +73,24 @@ def decision_boundary(
 
     Returns:
         a `Picture`
+
+    Raises:
+        TypeError: `predict` is not a function or does not return real numbers, the points or the
+            classes are not real numbers, or `names` is not a list
+        ValueError: `points`, `classes` or the result of `predict` has the wrong shape, a point is
+            not finite, a class is negative or not whole, or a class has no name in `names`
     """
+    if not callable(predict):
+        raise TypeError(
+            "decision_boundary: predict must be a function of positions [M, 2], such as a Module, "
+            f"got {type(predict).__name__}"
+        )
     points, classes, names = _check_points("decision_boundary", points, classes, names)
+    if not np.isfinite(points).all():
+        i = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+        raise ValueError(
+            f"decision_boundary: points must be finite, got {points[i].tolist()} at index {i}"
+        )
     low, high = points.min(axis=0), points.max(axis=0)
     margin = 0.1 * (high - low).max() + 1e-9
     x = np.linspace(low[0] - margin, high[0] + margin, GRID, dtype=np.float32)
@@ -106,35 +130,30 @@ def decision_boundary(
 
 
 def _check_points(name, points, classes, names):
-    points = real_array(name, points, 2)
+    points = real_array(f"{name}: points", points, 2)
     if points.shape[1] != 2 or len(points) == 0:
-        raise ValueError(f"{name}: points must be [N, 2] with N >= 1, got shape {points.shape}")
-    if classes is None:
-        return points, np.zeros(len(points), int), names
-    classes = real_array(f"{name}: classes", classes, (1, 2)).ravel()
-    if len(classes) != len(points):
+        advice = ""
+        if len(points):
+            advice = ". Transpose points" if len(points) == 2 else ". Choose two coordinates"
         raise ValueError(
-            f"{name}: classes must have one entry for each of the {len(points)} points, got "
-            f"{len(classes)}"
+            f"{name}: points must be [N, 2] with N >= 1, got shape {points.shape}{advice}"
         )
-    wrong = ~((classes == np.rint(classes)) & (classes >= 0))
-    if wrong.any():
-        raise ValueError(
-            f"{name}: classes must be whole numbers >= 0, got {classes[wrong][0]} at "
-            f"index {int(np.flatnonzero(wrong)[0])}"
-        )
-    if names is not None and len(names) <= classes.max():
-        raise ValueError(
-            f"{name}: names must have an entry for each class up to {int(classes.max())}, got "
-            f"{len(names)}"
-        )
-    return points, classes.astype(int), names
+    n = len(points)
+    classes = np.zeros(n, int) if classes is None else classes
+    classes = class_numbers(name, classes, n, "point", 0)
+    check_class_names(name, names, int(classes.max()))
+    return points, classes, names
 
 
 def _scores(out, n):
     """Return scores [n, C] for each form of result that a classifier may return."""
     out = np.asarray(out)
-    if out.shape not in ((n,), (n, 1)) and not (out.ndim == 2 and len(out) == n):
+    if out.dtype.kind not in "fiub":
+        kind = type(out.item()).__name__ if out.ndim == 0 else f"an array of {out.dtype}"
+        raise TypeError(
+            f"decision_boundary: predict must return logits or classes, but it returned {kind}"
+        )
+    if out.shape not in ((n,), (n, 1)) and not (out.ndim == 2 and len(out) == n and out.size):
         raise ValueError(
             f"decision_boundary: predict was given points [{n}, 2] and must return [{n}, C] or "
             f"[{n}], but it returned shape {out.shape}"
@@ -142,6 +161,11 @@ def _scores(out, n):
     if out.ndim == 2 and out.shape[1] > 1:
         return out.astype(float)
     if out.dtype.kind in "iub":
+        if out.min() < 0:
+            raise ValueError(
+                "decision_boundary: predict must return classes >= 0, or logits in floating point, "
+                f"but it returned the class {out.min()}"
+            )
         return 50.0 * np.eye(max(2, int(out.max()) + 1))[out.ravel().astype(int)]
     return np.stack([np.zeros(n), out.ravel().astype(float)], axis=1)
 

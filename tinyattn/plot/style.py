@@ -63,8 +63,8 @@ def pyplot():
         import matplotlib.pyplot as plt
     except ModuleNotFoundError as error:
         raise ImportError(
-            "drawing needs matplotlib, which is not installed. Install it with pip install -e "
-            '".[class]"'
+            "plot: drawing needs matplotlib, which is not installed. Install it with: pip install "
+            "matplotlib"
         ) from error
     return plt
 
@@ -89,12 +89,12 @@ def _in_notebook():
 
 @contextmanager
 def style():
-    """Use the style of these figures for your own matplotlib code.
+    """Use the style of `plot` for your own matplotlib code in a block.
 
         with plot.style():
             plt.plot(x, y)
 
-    At the end of the block, the previous settings are restored.
+    At the end of the block, the previous settings of matplotlib are restored.
     """
     # matplotlib's rc_context would also restore the setting "interactive", which a notebook changes
     # when it draws the first figure, and no further figure would be shown

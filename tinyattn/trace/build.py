@@ -39,9 +39,9 @@ def _small_enough(tape):
     cells = max([s.y.size for s in tape.steps], default=0)
     if len(tape.steps) > MOST_STEPS or cells > MOST_CELLS:
         raise ValueError(
-            f"trace: {len(tape.steps):,} steps with up to {cells:,} elements each are too many, "
-            f"because the page shows at most {MOST_STEPS} steps of {MOST_CELLS:,} elements. Trace "
-            "a shorter sequence, fewer layers or a smaller batch"
+            f"trace: expected at most {MOST_STEPS:,} steps and arrays of at most {MOST_CELLS:,} "
+            f"elements, got {len(tape.steps):,} {'step' if len(tape.steps) == 1 else 'steps'} and "
+            f"up to {cells:,} elements. Trace a shorter sequence, fewer layers or a smaller batch"
         )
 
 
@@ -133,9 +133,9 @@ class Builder:
         self.entries += sum(len(r.columns) for r in rows if r is not None)
         if self.entries > MOST_ENTRIES:
             raise ValueError(
-                f"trace: the first {len(self.nodes)} arrays have more than {MOST_ENTRIES:,} "
-                "slopes, which are too many for a page. Trace a shorter sequence, fewer layers or "
-                "a smaller batch"
+                f"trace: the page has room for {MOST_ENTRIES:,} derivatives of one element with "
+                f"respect to another, but the first {len(self.nodes)} arrays have more. Trace a "
+                "shorter sequence, fewer layers or a smaller batch"
             )
         forms = packed(step, rows)
         inputs = [self._input(step, k, form) for k, form in enumerate(forms)]

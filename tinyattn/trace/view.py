@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyattn import nn
 from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.ranges import is_number
 from tinyattn.ops.backends import array_algebra
 from tinyattn.trace.build import built
 from tinyattn.trace.forward import function_of, measured_through
@@ -36,21 +37,29 @@ def trace(what=None, *args, model=None, title=None, labels=()):
 
     Args:
         what     the result of a computation (a Tensor), a function to run, or None for a block
-        args     the model that computed the Tensor, or the arguments of the function
-        model    module whose parameters are named. If None, it is found among your variables or
-                 the modules that ran
-        title    title of the page. If None, it depends on `what`
-        labels   labels for the rows of all arrays with as many rows as there are labels, such as
-                 the tokens of a text
+        args     after a Tensor, the model that computed it. After a function, its arguments, of
+                 which floating-point numbers and arrays become Tensors that require a gradient
+        model    Module whose parameters are named. If None, it is found among your variables or
+                 the Modules that ran
+        title    title of the page. If None, the name of the function, "trace" for a block, and
+                 "Where does this number come from?" for a Tensor
+        labels   labels of rows, such as the tokens of a text. They are shown at all arrays that
+                 have as many rows as there are labels
 
     Returns:
         a `Trace`, or for a block a `Block`, which becomes a trace when the block ends
 
     Raises:
-        TypeError: `what` is neither a Tensor nor a function, or the function returns no Tensor
+        TypeError: `what` is neither a Tensor nor a function, the function returns no Tensor, a
+            Tensor is followed by something else than its model, `model` is not a Module, or
+            `labels` is not a list
         ValueError: the result is not a single number, or the computation is too large
         RuntimeError: the result depends on nothing that requires a gradient, or its graph was freed
     """
+    if model is not None and not isinstance(model, nn.Module):
+        raise TypeError(f"trace: model must be a Module, got {type(model).__name__}")
+    if not hasattr(labels, "__iter__"):
+        raise TypeError(f"trace: labels must be a list of texts, got {labels!r}")
     frame = sys._getframe(1)
     if frame.f_code.co_name == "__call__" and frame.f_globals.get("__name__") == __package__:
         frame = frame.f_back
@@ -75,6 +84,11 @@ def trace(what=None, *args, model=None, title=None, labels=()):
         raise TypeError(f"trace: expected a Tensor or a function, got {type(what).__name__}")
     recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
     loss = _run(what, args, recorder)
+    if loss is None and recorder.tape is None:
+        raise TypeError(
+            "trace: expected a function that returns a Tensor, got None. Return the loss"
+        )
+    _check_arguments(loss, args)
     name = getattr(what, "__name__", type(what).__name__)
     return Trace(_tape_of(loss, recorder), recorder, model, title or name, labels)
 
@@ -86,6 +100,17 @@ def _run(f, args, recorder):
         recorder.look({name: x}, 0, 0)
     with array_algebra(), recorder.on():
         return f(*inputs)
+
+
+def _check_arguments(loss, args):
+    """Raise RuntimeError if a result has no gradient because an argument is not floating-point."""
+    whole = [i for i, x in enumerate(args) if isinstance(x, np.ndarray) and x.dtype.kind in "iub"]
+    if isinstance(loss, Tensor) and not loss.requires_grad and whole:
+        raise RuntimeError(
+            "trace: the result does not depend on anything that requires a gradient, but argument "
+            f"{whole[0]} of the function is an array of {args[whole[0]].dtype}. Pass it as "
+            "floating-point numbers, such as x.astype(float)"
+        )
 
 
 def _with_gradient(x):
@@ -107,8 +132,8 @@ def _tape_of(loss, recorder):
         return recorder.tape
     if loss is None:
         raise RuntimeError(
-            "trace: the block computed no single number that depends on anything with a gradient. "
-            "Assign the loss to a variable inside the block"
+            "trace: no variable of the block holds a single number that depends on anything that "
+            "requires a gradient. Assign the loss to a variable inside the block"
         )
     return Tape(loss)
 
@@ -133,14 +158,18 @@ class Trace:
         self.data["labels"] = [str(word) for word in labels]
 
     def walk(self, name, index=()):
-        """Return the trace, opened at a guided walk that explains the gradient of one number.
+        """Return this trace, whose page now opens with a guided walk to the gradient of one number.
 
         Args:
-            name    name of a parameter or another array, as the page shows it
-            index   index of one of its elements, an integer or a tuple. For a single number, ()
+            name    name of a parameter or another array, as the page shows it. If several arrays
+                    have this name, the first
+            index   index of one of its elements, a whole number or a tuple of them, at least 0. For
+                    a single number, ()
 
         Raises:
-            ValueError: there is no such name or index, or the array has no gradient
+            TypeError: `index` is neither a whole number nor a tuple of whole numbers
+            ValueError: there is no array with this name or no element with this index, or the array
+                has no gradient
         """
         number, element = self._place(name, index)
         self._need_gradient(number, "walk to it")
@@ -148,26 +177,32 @@ class Trace:
         return self
 
     def start(self, name, index=(), gradient=False):
-        """Return the trace, opened at one number.
+        """Return this trace, whose page now opens at one number.
 
         Args:
-            name       name of a parameter or another array, as the page shows it
-            index      index of one of its elements, an integer or a tuple. For a single number, ()
-            gradient   True: open at the computation of its gradient. False: open at the computation
-                       of the number itself
+            name       name of a parameter or another array, as the page shows it. If several arrays
+                       have this name, the first
+            index      index of one of its elements, a whole number or a tuple of them, at least 0.
+                       For a single number, ()
+            gradient   True: open at the computation of the number's gradient. False: open at the
+                       computation of the number itself
 
         Raises:
-            ValueError: there is no such name or index, the array has no gradient, or gradient=False
-                and the array was given instead of computed
+            TypeError: `index` is neither a whole number nor a tuple of whole numbers
+            ValueError: there is no array with this name or no element with this index, the array
+                has no gradient (gradient=True), or was given, not computed (gradient=False)
         """
         number, element = self._place(name, index)
         if gradient:
             self._need_gradient(number, "way back to it")
         elif self.data["nodes"][number]["kind"] != "result":
-            raise ValueError(
-                f"trace: {name} was not computed in the forward pass. Use gradient=True to show "
-                "its gradient"
+            has_gradient = self.data["nodes"][number]["grad"] is not None
+            advice = (
+                "Use gradient=True to show its gradient"
+                if has_gradient
+                else "Choose an array that was computed"
             )
+            raise ValueError(f"trace: {name} was not computed in the forward pass. {advice}")
         self.data["start"] = [number, element, bool(gradient)]
         return self
 
@@ -175,23 +210,31 @@ class Trace:
         """Return the index of an array with this name, and of one of its elements."""
         names = [n["name"] for n in self.data["nodes"]]
         if name not in names:
-            raise ValueError(f"trace: there is no array {name!r}. Choose one of {', '.join(names)}")
+            there = ", ".join([repr(n) for n in dict.fromkeys(names)])
+            raise ValueError(f"trace: there is no array {name!r}. Choose one of {there}")
         shape = self.data["nodes"][names.index(name)]["shape"]
         index = index if isinstance(index, tuple) else (index,)
+        if not all(is_number(i, whole=True) for i in index):
+            raise TypeError(
+                "trace: index must be a whole number or a tuple of whole numbers, got "
+                f"{(index[0] if len(index) == 1 else index)!r}"
+            )
         try:
             return names.index(name), int(np.ravel_multi_index(index, shape))
         except ValueError:
+            single = "Leave out the index, because it is a single number"
+            each = "Give one index for each axis, from 0 to the length of the axis - 1"
             raise ValueError(
-                f"trace: {name} has shape {shape}, so it has no element {list(index)}. Give one "
-                "index for each axis, from 0 to the length of the axis - 1"
+                f"trace: {name} has shape {tuple(shape)}, so it has no element {list(index)}. "
+                f"{each if shape else single}"
             ) from None
 
     def _need_gradient(self, number, what):
         node = self.data["nodes"][number]
         if node["grad"] is None:
             raise ValueError(
-                f"trace: {node['name']} has no gradient, so there is no {what}. "
-                "Choose an array that requires a gradient"
+                f"trace: {node['name']} has no gradient, so there is no {what}. Choose an array "
+                "that requires a gradient or depends on one that does"
             )
 
     def _measured(self, number, element):
@@ -211,11 +254,21 @@ class Trace:
         return None if tensor is None else measured_through(self.tape, functions, tensor, element)
 
     def html(self):
-        """Return the whole page as HTML text."""
+        """Return the whole page as HTML text.
+
+        Raises ValueError if the page would have more than ten million characters.
+        """
         return page(self.data)
 
     def save(self, path):
-        """Write the page to the file `path`, which needs no network, and return its path."""
+        """Write the page to the file `path`, and return the path as a `Path`.
+
+        The file needs no network.
+
+        Raises:
+            FileNotFoundError: the folder does not exist
+            ValueError: the page would have more than ten million characters
+        """
         path = Path(path)
         path.write_text(self.html(), encoding="utf-8")
         return path
@@ -236,6 +289,8 @@ class Trace:
 class Block:
     """The object t of `with ta.trace() as t:`, which becomes a trace when the block ends.
 
+    It then has the attributes and methods of `Trace`.
+
     Args:
         frame    frame of the block's code
         model    as in `trace`
@@ -245,7 +300,7 @@ class Block:
 
     def __init__(self, frame, model, title, labels):
         self._frame, self._model, self._title, self._labels = frame, model, title, labels
-        self._recorder, self._trace = Recorder(), None
+        self._recorder, self._trace, self._inside = Recorder(), None, None
 
     def __enter__(self):
         self._recorder.look({**self._frame.f_globals, **self._frame.f_locals}, 0, 0)
@@ -268,8 +323,15 @@ class Block:
 
     def __getattr__(self, name):
         if name.startswith("__") or self._trace is None:
+            if "_inside" not in self.__dict__ or self._inside is None:
+                advice = "Write with ta.trace() as t: before the lines of the computation"
+            elif self._frame is None:
+                advice = "Correct the error in the block, and run it again"
+            else:
+                advice = "Use it after the block"
             raise AttributeError(
-                f"trace: .{name} exists only after the block has ended without an error"
+                f"trace: .{name} exists only after the with block has ended without an error. "
+                f"{advice}"
             )
         return getattr(self._trace, name)
 

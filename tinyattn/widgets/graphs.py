@@ -6,29 +6,41 @@ import numpy as np
 
 from tinyattn.engine.ranges import check_range
 from tinyattn.widgets import still
-from tinyattn.widgets.widget import Widget, names_of, numbers
+from tinyattn.widgets.widget import Widget, names_of, numbers, whole_numbers
 
 
 def neighbours(points, sizes=None, *, k=4, what="particle"):
     """Explore points with edges from their k nearest points, or from all points within a radius.
 
     Args:
-        points   positions [N, 2]
-        sizes    sizes of the drawn points [N], such as their momenta. If None, all are equal
-        k        initial number of neighbours of each point, without the point itself
-        what     word for a point, such as "particle"
+        points   positions [N, 2] of at least two points
+        sizes    sizes of the drawn points [N], such as their momenta, at least 0 and not all 0. If
+                 None, all are equal
+        k        initial number of neighbours of each point, at least 1. The point itself does not
+                 count. The slider ends at N - 1, or at 24 for more points
+        what     word for a point, in the singular
 
     Returns:
         a `Widget`
+
+    Raises:
+        TypeError: `k` is not a whole number
+        ValueError: `points` is not [N, 2] with N >= 2, `sizes` is not [N], they contain something
+            else than finite numbers, a size is negative, all sizes are 0, or `k` is less than 1
     """
     points = _plane("neighbours", "points", points)
     sizes = np.ones(len(points)) if sizes is None else numbers("neighbours", "sizes", sizes, 1)
     check_range("widgets.neighbours", 1, whole=True, k=k)
-    if len(sizes) != len(points) or len(points) < 2:
+    if len(points) < 2:
+        raise ValueError("widgets.neighbours: points must contain at least two points, got only 1")
+    if len(sizes) != len(points):
         raise ValueError(
-            "widgets.neighbours: expected at least two points and one size for each, got "
-            f"{len(points)} points and {len(sizes)} sizes"
+            f"widgets.neighbours: sizes must have {len(points)} entries, one for each point, got "
+            f"{len(sizes)}"
         )
+    if sizes.min() < 0 or sizes.max() == 0:
+        came = f"{sizes.min():g} at index {sizes.argmin()}" if sizes.min() < 0 else "only zeros"
+        raise ValueError(f"widgets.neighbours: expected sizes >= 0 that are not all 0, got {came}")
     apart = np.linalg.norm(points[:, None] - points[None], axis=-1)
     np.fill_diagonal(apart, np.inf)
     near = np.argsort(apart, axis=1, kind="stable")[:, :k]
@@ -46,37 +58,51 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
 
 
 def over_smoothing(features, edges, places, labels=None):
-    """Explore a feature of each node after 0, 1, 2, ... layers.
+    """Explore how the values of one feature become alike in all nodes of a graph, layer by layer.
 
     Args:
-        features   value of the feature [L + 1, N], before the first layer and after each of L
-                   layers
-        edges      pairs of connected nodes [E, 2] int
+        features   values of the feature [L + 1, N]. Row 0 has the values before the first of L
+                   layers, and row l those after l layers
+        edges      pairs of connected nodes [E, 2] int, from 0 to N - 1
         places     positions of the nodes [N, 2], between -1 and 1
-        labels     a character for each of the N nodes. If None, their indices
+        labels     a label for each of the N nodes, for which there is room for one character. If
+                   None, the indices of the nodes
 
     Returns:
         a `Widget`
+
+    Raises:
+        TypeError: `labels` is not a list
+        ValueError: an argument has the wrong shape or contains something else than finite numbers,
+            an edge has an index that is not whole or belongs to no node, a position is below -1 or
+            above 1, or the number of labels is not N
     """
     features = numbers("over_smoothing", "features", features, 2)
     places = _plane("over_smoothing", "places", places)
     count = features.shape[1]
     if len(places) != count:
         raise ValueError(
-            f"widgets.over_smoothing: places must have one row for each of the {count} nodes, got "
-            f"{len(places)}"
+            f"widgets.over_smoothing: places must have shape ({count}, 2), with one position for "
+            f"each node in features, got shape {places.shape}"
         )
     if np.abs(places).max() > 1:
         raise ValueError(
-            "widgets.over_smoothing: places must be between -1 and 1, got up to "
-            f"{np.abs(places).max():.3g}. Write places / np.abs(places).max()"
+            "widgets.over_smoothing: expected -1 <= places <= 1, got "
+            f"{places.flat[np.abs(places).argmax()]:.3g}. Write places / np.abs(places).max()"
         )
-    edges = numbers("over_smoothing", "edges", edges, 2).astype(int)
-    if edges.shape[1] != 2 or edges.min() < 0 or edges.max() >= count:
+    edges = numbers("over_smoothing", "edges", edges, 2)
+    if edges.shape[1] != 2:
+        advice = ". Transpose edges" if len(edges) == 2 else ""
         raise ValueError(
-            f"widgets.over_smoothing: edges must be pairs [E, 2] of nodes from 0 to {count - 1}, "
-            f"got shape {edges.shape} with {edges.min()} to {edges.max()}"
+            f"widgets.over_smoothing: edges must be pairs [E, 2], got shape {edges.shape}{advice}"
         )
+    wrong = np.flatnonzero((edges != np.rint(edges)) | (edges < 0) | (edges >= count)) // 2
+    if len(wrong):
+        raise ValueError(
+            f"widgets.over_smoothing: edges must be pairs of whole numbers from 0 to {count - 1}, "
+            f"got ({edges[wrong[0], 0]:g}, {edges[wrong[0], 1]:g}) at index {wrong[0]}"
+        )
+    edges = edges.astype(int)
     signs = names_of("over_smoothing", "labels", labels, count)
     return Widget(
         "layers_on_graph",
@@ -89,20 +115,26 @@ def over_smoothing(features, edges, places, labels=None):
 
 
 def gravnet(distances, sharpness=10.0):
-    """Explore the weights exp(-c d²) of the neighbours of a point in the learned space.
+    """Explore the weights exp(-c d²) of the neighbours of a point in the learned space of GravNet.
 
     Args:
-        distances   distances d of the K neighbours [K], at least 0
-        sharpness   initial value of c, above 0
+        distances   distances d of the K neighbours [K] from the point, at least 0
+        sharpness   initial value of c, above 0 and finite
 
     Returns:
         a `Widget`
+
+    Raises:
+        TypeError: `sharpness` is not a number
+        ValueError: `distances` is not a list of finite numbers >= 0, or `sharpness` is not above 0
+            or not finite
     """
     distances = numbers("gravnet", "distances", distances, 1)
     check_range("widgets.gravnet", above=0, below=math.inf, sharpness=sharpness)
     if (distances < 0).any():
         raise ValueError(
-            f"widgets.gravnet: expected distances >= 0, got {distances.min():g} among them"
+            f"widgets.gravnet: expected distances >= 0, got {distances.min():g} at index "
+            f"{distances.argmin()}"
         )
     d = np.linspace(0, max(distances.max(), 0.1), 101)
     return Widget(
@@ -120,28 +152,38 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
 
         V = q_own |x - x_own|² + Σ_other q_other max(0, 1 - |x - x_other|)
 
-    "own" is the object to which the point belongs, and the sum is over all other objects.
+    "own" is the object to which the point belongs, which you choose on the page. The sum is over
+    all other objects.
 
     Args:
         centres   positions of the condensation points of K objects [K, 2]
-        charges   their charges q [K]
-        names     names of the objects. If None, "object 1", "object 2", ...
-        x         initial position of the point (x₁, x₂)
+        charges   charges q of the K condensation points [K]
+        names     names of the K objects. If None, "object 1", "object 2", ...
+        x         initial position (x₁, x₂) of the point that you drag
 
     Returns:
         a `Widget`
+
+    Raises:
+        TypeError: `names` is not a list
+        ValueError: an argument has the wrong shape or contains something else than finite numbers,
+            or the number of charges or names is not K
     """
     centres = _plane("condensation", "centres", centres)
     charges = numbers("condensation", "charges", charges, 1)
     if len(charges) != len(centres):
         raise ValueError(
-            f"widgets.condensation: charges must have one entry for each of the {len(centres)} "
-            f"centres, got {len(charges)}"
+            f"widgets.condensation: charges must have {len(centres)} "
+            f"{'entry' if len(centres) == 1 else 'entries'}, one for each row of centres, got "
+            f"{len(charges)}"
         )
-    given = names or [f"object {i + 1}" for i in range(len(centres))]
+    given = [f"object {i + 1}" for i in range(len(centres))] if names is None else names
     x = numbers("condensation", "x", x, 1)
     if len(x) != 2:
-        raise ValueError(f"widgets.condensation: x must be a pair of numbers, got {len(x)} numbers")
+        raise ValueError(
+            f"widgets.condensation: x must be a pair of numbers (x₁, x₂), got {len(x)} "
+            f"{'number' if len(x) == 1 else 'numbers'}"
+        )
     return Widget(
         "condensation",
         "The force on a point in object condensation",
@@ -161,22 +203,31 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
     """Explore how object condensation collects the points of an event into objects.
 
     Args:
-        beta     β of each point [N]
+        beta     β of each point [N], the confidence from 0 to 1 that it represents its object
         x        learned position of each point [N, 2]
-        truth    true object of each point [N] int, or None if it is not shown
-        t_beta   initial threshold: only points with a larger β can start an object
-        t_d      initial distance t_d within which an object collects the free points
+        truth    index of the true object of each point [N] int. If None, the true objects are not
+                 shown
+        t_beta   initial threshold of β. Only points with a larger β can start an object
+        t_d      initial distance within which a condensation point collects the free points
 
     Returns:
         a `Widget`
+
+    Raises:
+        TypeError: `t_beta` or `t_d` is not a number
+        ValueError: `beta`, `x` or `truth` has the wrong shape or a different number of points, or
+            contains something else than finite numbers, or `truth` is not whole
     """
     beta, x = numbers("thresholds", "beta", beta, 1), _plane("thresholds", "x", x)
+    truth = None if truth is None else whole_numbers("thresholds", "truth", truth)
+    check_range("widgets.thresholds", t_beta=t_beta, t_d=t_d)
     if len(beta) != len(x) or (truth is not None and len(truth) != len(x)):
+        which = "beta and x" if truth is None else "beta, x and truth"
+        came = f"{len(beta)} and {len(x)}"
+        came = came if truth is None else f"{len(beta)}, {len(x)} and {len(truth)}"
         raise ValueError(
-            "widgets.thresholds: beta, x and truth must have the same number of points, got "
-            f"{len(beta)}, {len(x)} and {'no truth' if truth is None else len(truth)}"
+            f"widgets.thresholds: {which} must have the same number of points, got {came}"
         )
-    truth = None if truth is None else [int(t) for t in truth]
     return Widget(
         "thresholds",
         "From points to objects: two thresholds",
@@ -196,5 +247,6 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
 def _plane(name, what, points):
     points = numbers(name, what, points, 2)
     if points.shape[1] != 2:
-        raise ValueError(f"widgets.{name}: {what} must be [N, 2], got shape {points.shape}")
+        advice = f". Transpose {what}" if len(points) == 2 else ""
+        raise ValueError(f"widgets.{name}: {what} must be [N, 2], got shape {points.shape}{advice}")
     return points

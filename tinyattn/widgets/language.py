@@ -7,7 +7,7 @@ import numpy as np
 from tinyattn.engine.ranges import check_range
 from tinyattn.widgets import still
 from tinyattn.widgets.weights import softmax
-from tinyattn.widgets.widget import Widget, names_of, numbers
+from tinyattn.widgets.widget import Widget, names_of, numbers, whole_numbers
 
 
 def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
@@ -17,19 +17,32 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
         weights   attention weights of L layers with H heads [L, H, T, S], or a list of L arrays
                   [H, T, S]
         tokens    labels of the T queries
-        keys      labels of the S keys. If None, the labels of the queries are used
-        what      name of the model, for the title
-        layer     index of the layer that is shown initially
-        head      index of the head that is shown initially
-        query     index of the query that is shown initially
+        keys      labels of the S keys. If None, the labels of the queries, which requires S = T
+        what      name of the model, for the title, or "" for none
+        layer     index of the layer that is shown initially, from 0 to L - 1
+        head      index of the head that is shown initially, from 0 to H - 1
+        query     index of the query that is shown initially, from 0 to T - 1
 
     Returns:
         a `Widget`
+
+    Raises:
+        TypeError: an index is not a whole number, or `tokens` or `keys` is not a list
+        ValueError: the weights are not finite numbers, their shape is not [H, T, S] or differs
+            between layers, the number of labels is wrong, or an index is out of range
     """
-    if not hasattr(weights, "__len__") or not len(weights):
+    if isinstance(weights, dict) or not hasattr(weights, "__len__") or not len(weights):
+        came = type(weights).__name__ + (
+            "" if weights is None or len(weights) else " without layers"
+        )
         raise ValueError(
             "widgets.attention: weights must be a list with an array [H, T, S] for each layer, got "
-            f"{weights!r}"
+            f"{came}"
+        )
+    if getattr(weights, "ndim", 4) != 4:
+        advice = ". Write weights[None] for a single layer" if weights.ndim == 3 else ""
+        raise ValueError(
+            f"widgets.attention: weights must be [L, H, T, S], got shape {weights.shape}{advice}"
         )
     layers = [numbers("attention", f"weights[{i}]", w, 3) for i, w in enumerate(weights)]
     if len({w.shape for w in layers}) > 1:
@@ -42,11 +55,11 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
     queries = names_of("attention", "tokens", tokens, T)
     keys = names_of("attention", "keys", tokens if keys is None else keys, S)
     check_range("widgets.attention", whole=True, layer=layer, head=head, query=query)
-    if not (0 <= layer < L and 0 <= head < H and 0 <= query < T):
-        raise ValueError(
-            f"widgets.attention: layer, head and query must be indices of {L} layers, {H} heads "
-            f"and {T} queries, got layer={layer}, head={head}, query={query}"
-        )
+    for name, index, number in (("layer", layer, L), ("head", head, H), ("query", query, T)):
+        if not 0 <= index < number:
+            raise ValueError(
+                f"widgets.attention: expected 0 <= {name} < {number}, got {name}={index}"
+            )
     return Widget(
         "attention",
         f"Attention {'of ' + what if what else 'weights'}".strip(),
@@ -77,20 +90,26 @@ def sampling(logits, tokens, texts, taken=None):
         logits   logits of the next token at P positions of a text [P, V]
         tokens   labels of the V tokens
         texts    list of P strings, the text up to each position
-        taken    index of the token that follows at each position [P] int, or None if it is not
+        taken    token that follows at each position [P] int, from 0 to V - 1. If None, it is not
                  shown
 
     Returns:
         a `Widget`
+
+    Raises:
+        TypeError: `tokens` or `texts` is not a list
+        ValueError: the logits are not finite numbers [P, V], the number of tokens, texts or entries
+            in `taken` is wrong, or `taken` is not whole or out of range
     """
     logits = numbers("sampling", "logits", logits, 2)
     places, count = logits.shape
     tokens = names_of("sampling", "tokens", tokens, count)
     texts = names_of("sampling", "texts", texts, places)
+    taken = None if taken is None else whole_numbers("sampling", "taken", taken, 0, count)
     if taken is not None and len(taken) != places:
         raise ValueError(
-            f"widgets.sampling: taken must have one token for each of the {places} positions, got "
-            f"{len(taken)}"
+            f"widgets.sampling: taken must have {places} {'entry' if places == 1 else 'entries'}, "
+            f"one for each row of logits, got {len(taken)}"
         )
     p = softmax(logits[0])
     best = np.argsort(-p, kind="stable")[:14]
@@ -103,7 +122,7 @@ def sampling(logits, tokens, texts, taken=None):
             "logits": logits,
             "tokens": tokens,
             "texts": texts,
-            **({} if taken is None else {"taken": [int(t) for t in taken]}),
+            **({} if taken is None else {"taken": taken}),
         },
         still.bars(f"{texts[0][-60:]} …", [tokens[i] for i in best], p[best]),
     )
@@ -113,32 +132,42 @@ def spectral_radius(W, g=None, steps=40):
     """Explore the length of a gradient g after 0, 1, ... steps back through h_t = W h_(t-1).
 
     Args:
-        W       matrix [n, n], which is rescaled to the spectral radius set by the slider
-        g       gradient at the last step [n]. If None, it is random
-        steps   number of steps
+        W       matrix [n, n], which is rescaled to the spectral radius set by the slider. Its
+                eigenvalues must not all be 0
+        g       gradient at the last step [n], not all 0, which is rescaled to length 1. If None, it
+                is random, but the same in every call
+        steps   number of steps back, at least 0
 
     Returns:
         a `Widget`
+
+    Raises:
+        TypeError: `steps` is not a whole number
+        ValueError: `W` or `g` has the wrong shape or contains something else than finite numbers,
+            all eigenvalues of `W` or all numbers in `g` are 0, or `steps` is less than 0
     """
+    check_range("widgets.spectral_radius", 0, whole=True, steps=steps)
     W = numbers("spectral_radius", "W", W, 2)
     if W.shape[0] != W.shape[1]:
         raise ValueError(f"widgets.spectral_radius: W must be square, got shape {W.shape}")
     radius = np.abs(np.linalg.eigvals(W)).max()
     if radius == 0:
         raise ValueError(
-            "widgets.spectral_radius: all eigenvalues of W are 0, so it cannot be rescaled. Pass "
-            "another matrix"
+            "widgets.spectral_radius: all eigenvalues of W are 0, so it cannot be rescaled. Pass a "
+            "matrix with a different eigenvalue, such as a random matrix"
         )
     g = (
         np.random.default_rng(0).normal(size=len(W))
         if g is None
         else numbers("spectral_radius", "g", g, 1)
     )
-    if len(g) != len(W) or not g.any():
+    if len(g) != len(W):
         raise ValueError(
-            f"widgets.spectral_radius: g must have {len(W)} numbers, one for each row of W, of "
-            f"which one or more are not 0, got {len(g)}{'' if g.any() else ' zeros'}"
+            f"widgets.spectral_radius: g must have {len(W)} {'entry' if len(W) == 1 else 'entries'}"
+            f", one for each row of W, got {len(g)}"
         )
+    if not g.any():
+        raise ValueError("widgets.spectral_radius: g must not be 0, got only zeros")
     sizes, g = [1.0], g / np.linalg.norm(g)
     for _ in range(steps):
         g = W.T @ g / radius
@@ -166,12 +195,17 @@ def positions(d=32, length=64, base=10_000.0):
     Features 2k and 2k + 1 of position t are the sine and cosine of t base^(-2k/d).
 
     Args:
-        d        number of features, which must be even
-        length   number of positions t, at least 2
-        base     number above 0. Pair k has the wavelength 2π base^(2k/d)
+        d        number of features, an even number >= 2
+        length   number of positions t = 0, 1, ..., at least 2
+        base     finite number above 0. Pair k has the wavelength 2π base^(2k/d)
 
     Returns:
         a `Widget`
+
+    Raises:
+        TypeError: `d` or `length` is not a whole number, or `base` is not a number
+        ValueError: `d` is odd or less than 2, `length` is less than 2, or `base` is not above 0 or
+            not finite
     """
     check_range("widgets.positions", whole=True, d=d, length=length)
     check_range("widgets.positions", above=0, below=math.inf, base=base)

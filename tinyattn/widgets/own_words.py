@@ -20,16 +20,18 @@ def own_words(model, tokenizer, text, *, what="a small GPT"):
 
     Args:
         model       a `models.GPT`
-        tokenizer   its `data.tokenizers.BytePairs`, with a special token that precedes every text
-        text        the words that are shown at first
+        tokenizer   the `data.tokenizers.BytePairs` with which the model was trained. It has exactly
+                    one special token, which precedes every text
+        text        the text that the page shows at first
         what        name of the model, for the title
 
     Returns:
         a `Widget`
 
     Raises:
-        TypeError: the model is not a GPT, or the tokenizer is not one of byte pairs
-        ValueError: the tokenizer does not fit the model, or does not have exactly one special token
+        TypeError: `model` is not a GPT, `tokenizer` is not a BytePairs, or `text` is not a string
+        ValueError: the tokenizer and the model have different numbers of tokens, the tokenizer does
+            not have exactly one special token, or `text` is too long for the model
     """
     parts = all(hasattr(model, part) for part in ("embedding", "positions", "blocks"))
     if not parts or not hasattr(tokenizer, "merges"):
@@ -38,10 +40,15 @@ def own_words(model, tokenizer, text, *, what="a small GPT"):
             f"{type(model).__name__} and {type(tokenizer).__name__}"
         )
     tokens = len(model.embedding.weight)
-    if len(tokenizer) != tokens or len(tokenizer.special) != 1:
+    if len(tokenizer) != tokens:
         raise ValueError(
-            f"widgets.own_words: the tokenizer must have the {tokens} tokens of the model and one "
-            f"special token, got {len(tokenizer)} tokens and {len(tokenizer.special)} special ones"
+            f"widgets.own_words: the tokenizer must have {tokens} tokens, as the model has, got "
+            f"{len(tokenizer)}. Pass the tokenizer with which the model was trained"
+        )
+    if len(tokenizer.special) != 1:
+        raise ValueError(
+            "widgets.own_words: the tokenizer must have exactly one special token, got "
+            f"{list(tokenizer.special)}"
         )
     layers = model.blocks.layers
     names = [t.decode("utf-8", errors="replace") for t in tokenizer.tokens]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tinyattn.widgets import still
-from tinyattn.widgets.widget import Widget, names_of, numbers
+from tinyattn.widgets.widget import Widget, names_of, numbers, whole_numbers
 
 
 def temperature(scores, labels=None):
@@ -11,10 +11,14 @@ def temperature(scores, labels=None):
 
     Args:
         scores   scores [N]
-        labels   labels of the scores. If None, their indices
+        labels   labels of the N scores. If None, their indices
 
     Returns:
         a `Widget`
+
+    Raises:
+        TypeError: `labels` is not a list
+        ValueError: the scores are not finite numbers [N], or the number of labels is not N
     """
     scores = numbers("temperature", "scores", scores, 1)
     labels = names_of("temperature", "labels", labels, len(scores))
@@ -29,18 +33,24 @@ def temperature(scores, labels=None):
 
 
 def score_variance(q, keys, dimensions=None):
-    """Explore the scores of a query with keys, for 1, 2, 4, ... features.
+    """Explore the scores of a query with keys, for different numbers of features.
 
     The variance of q·k grows with the number d of features, so the softmax selects a single key.
     Dividing by √d avoids this.
 
     Args:
-        q            query [d]
-        keys         keys [N, d]
-        dimensions   numbers of features to choose from. If None, they are 1, 2, 4, ... up to d
+        q            query [D]
+        keys         keys [N, D]
+        dimensions   numbers d of features that the slider offers, a list of whole numbers from 1 to
+                     D. The first d features are used. If None, the powers of two up to D
 
     Returns:
         a `Widget`
+
+    Raises:
+        ValueError: `q` is not [D] or `keys` is not [N, D], they contain something else than finite
+            numbers, or `dimensions` is empty or contains something else than whole numbers from 1
+            to D
     """
     q, keys = numbers("score_variance", "q", q, 1), numbers("score_variance", "keys", keys, 2)
     if keys.shape[1] != len(q):
@@ -50,18 +60,14 @@ def score_variance(q, keys, dimensions=None):
         )
     if dimensions is None:
         dimensions = [2**i for i in range(len(q).bit_length()) if 2**i <= len(q)]
-    if not dimensions or min(dimensions) < 1 or max(dimensions) > len(q):
-        raise ValueError(
-            f"widgets.score_variance: dimensions must be numbers of features from 1 to {len(q)}, "
-            f"got {list(dimensions)}"
-        )
+    dimensions = whole_numbers("score_variance", "dimensions", dimensions, 1, len(q) + 1)
     scores = np.array([keys[:, :d] @ q[:d] for d in dimensions])
     return Widget(
         "score_variance",
         "Why scores are divided by √d",
         "Each feature adds a random term, so the variance of q·k is d times that of one term. "
         "The scores use the first d features of one query and its keys.",
-        {"scores": scores, "dimensions": list(dimensions)},
+        {"scores": scores, "dimensions": dimensions},
         still.bars(
             f"weights softmax(q·k) at d = {dimensions[-1]}, largest first",
             [""] * len(keys),
@@ -79,13 +85,18 @@ def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
 
     Returns:
         a `Widget`
+
+    Raises:
+        ValueError: `query` or `other` is not a pair of finite numbers, or `query` is (0, 0)
     """
     query, other = numbers("vectors", "query", query, 1), numbers("vectors", "other", other, 1)
-    if len(query) != 2 or len(other) != 2 or not query.any():
-        raise ValueError(
-            "widgets.vectors: query and other must be pairs of numbers, and query must not be (0, "
-            f"0), got query={query.tolist()} and other={other.tolist()}"
-        )
+    for name, pair in (("query", query), ("other", other)):
+        if len(pair) != 2:
+            raise ValueError(
+                f"widgets.vectors: {name} must be a pair of numbers (x, y), got {pair.tolist()}"
+            )
+    if not query.any():
+        raise ValueError("widgets.vectors: query must not be (0, 0), because its length would be 0")
     first = softmax(np.array([1.0 * query[0] + (110 / 60) * query[1], other @ query]))
     return Widget(
         "vectors",

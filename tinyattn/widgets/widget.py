@@ -17,11 +17,14 @@ PICTURE = 380  # height of the drawing, which is 960 wide
 class Widget:
     """An explorer that is displayed in a notebook and in a deck. `save` writes one HTML file.
 
+    The functions of `widgets` return a Widget. Its arguments matter only for new kinds of widgets.
+
     Args:
         name      name of the script in the folder page/ that computes and draws
         title     title of the page
-        caption   sentence below the page
-        data      {name: value} that the script uses, with arrays, numbers, texts and lists
+        caption   text below the drawing on the page
+        data      {name: value} that the script uses. Values are arrays, numbers, texts, lists or
+                  dictionaries
         still     SVG text of the image that is shown where scripts do not run
         height    height of the frame in pixels
         parts     names of further scripts in page/ that run before this script
@@ -50,7 +53,10 @@ class Widget:
         return page
 
     def save(self, path):
-        """Write the page to the file `path`, which needs no network, and return its path."""
+        """Write the page to the file `path`, and return the path as a `Path`.
+
+        The file needs no network. Its folder must exist, otherwise FileNotFoundError is raised.
+        """
         path = Path(path)
         path.write_text(self.html(), encoding="utf-8")
         return path
@@ -78,16 +84,61 @@ def numbers(name, what, values, ndim):
         ValueError: the values are not real numbers, there are none, some are not finite, or the
             number of axes is not `ndim`
     """
-    array = np.asarray(to_array(values))
-    if array.dtype.kind not in "fiub" or array.ndim != ndim or array.size == 0:
+    axes = f"{ndim} {'axis' if ndim == 1 else 'axes'}"
+    try:
+        array = np.asarray(to_array(values))
+    except ValueError:  # NumPy's message is about an inhomogeneous shape
         raise ValueError(
-            f"widgets.{name}: {what} must be real numbers with {ndim} "
-            f"{'axis' if ndim == 1 else 'axes'} and at least one element, got {array.dtype} of "
-            f"shape {array.shape}"
+            f"widgets.{name}: {what} must form one array with {axes}, but the parts have different "
+            "shapes"
+        ) from None
+    if array.dtype.kind not in "fiub":
+        came = "text" if array.dtype.kind in "US" else f"values of type {array.dtype}"
+        raise ValueError(
+            f"widgets.{name}: {what} must be real numbers, got "
+            f"{type(values).__name__ if array.ndim == 0 else came}"
+        )
+    if array.ndim != ndim or array.size == 0:
+        raise ValueError(
+            f"widgets.{name}: {what} must have {axes} and at least one element, got shape "
+            f"{array.shape}"
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"widgets.{name}: {what} must be finite, but it contains nan or infinity")
+        place = np.argwhere(~np.isfinite(array))[0].tolist()
+        raise ValueError(
+            f"widgets.{name}: {what} must be finite, got {array[tuple(place)]} at index "
+            f"{place[0] if ndim == 1 else tuple(place)}"
+        )
     return array.astype(np.float64)
+
+
+def whole_numbers(name, what, values, least=None, below=None):
+    """Return whole numbers as a list of int.
+
+    Args:
+        name     name of the widget, for error messages
+        what     name of its argument
+        values   the numbers, an array, Tensor or list [N]
+        least    smallest number allowed, or None
+        below    number that must not be reached, or None
+
+    Raises:
+        ValueError: the values are not whole numbers with 1 axis, or one is out of range
+    """
+    array = numbers(name, what, values, 1)
+    wrong = array != np.rint(array)
+    wrong |= (array < (-np.inf if least is None else least)) | (array >= (below or np.inf))
+    if wrong.any():
+        i = int(np.flatnonzero(wrong)[0])
+        inside = (
+            f" with {'' if least is None else f'{least} <= '}{what}[i]"
+            f"{'' if below is None else f' < {below}'}"
+        )
+        raise ValueError(
+            f"widgets.{name}: {what} must be whole numbers"
+            f"{'' if least is None and below is None else inside}, got {array[i]:g} at index {i}"
+        )
+    return [int(n) for n in array]
 
 
 def names_of(name, what, given, count):
@@ -100,11 +151,15 @@ def names_of(name, what, given, count):
         count   required number of names
 
     Raises:
+        TypeError: the names are not a list
         ValueError: the number of names is not `count`
     """
+    if given is not None and not hasattr(given, "__iter__"):
+        raise TypeError(f"widgets.{name}: {what} must be a list of texts, got {given!r}")
     names = [str(i) for i in range(count)] if given is None else [str(n) for n in given]
     if len(names) != count:
-        raise ValueError(f"widgets.{name}: {what} must have {count} entries, got {len(names)}")
+        entries = "1 entry" if count == 1 else f"{count} entries"
+        raise ValueError(f"widgets.{name}: {what} must have {entries}, got {len(names)}")
     return names
 
 

@@ -139,7 +139,7 @@ def silent(name="it"):
 
         def __getattribute__(self, attribute):
             if is_refused(attribute):
-                raise AttributeError(attribute)
+                raise AttributeError(f"'{name}' has no attribute '{attribute}' here")
             return self
 
         def __call__(self, *given, **options):
@@ -284,7 +284,9 @@ class Environment:
             if value is not None and self.lists(value):
                 return value
             if attribute.startswith("__"):
-                raise AttributeError(attribute) from None
+                raise AttributeError(
+                    f"module '{name}' has no attribute '{attribute}' here"
+                ) from None
             full = shown(f"{name}.{attribute}")
             if attribute not in real:
                 raise Forbidden(f"you use {full}, which does not exist. Check its spelling")
@@ -397,9 +399,10 @@ def _complex_literal(node):
 
 
 class Rewrite(ast.NodeTransformer):
-    """Replace powers, str.format and the like by our functions, whose names no student can write.
+    """A transformer that replaces powers, str.format and the like by functions of the grader.
 
-    In a task by hand, the result of every operator is checked too.
+    No student can write the names of these functions. In a task by hand, the result of every
+    operator is checked too.
     """
 
     def __init__(self, by_hand=False):
@@ -504,7 +507,7 @@ def kind_of(value):
     """Return type(value), but refuse the type of a class, which could make other classes."""
     if isinstance(value, type):
         raise Forbidden(
-            f"you call type({value.__name__}) of a class, which is not allowed in graded tasks. "
+            f"you call type({value.__name__}) of a class, which is not allowed in graded code. "
             "Use the class itself, or type(x) of an object x"
         )
     return type(value)
@@ -618,7 +621,7 @@ def build_class(body, name, *bases, **options):
 
     if any(isinstance(base, type) and issubclass(base, Tensor) for base in bases):
         raise Forbidden(
-            "you make a class from Tensor, whose gradients the checks rely on. Use Tensor itself"
+            "you derive a class from Tensor, which is not allowed in graded code. Use Tensor itself"
         )
     return builtins.__build_class__(body, name, *bases, **options)
 
@@ -648,7 +651,10 @@ def as_strided(x, shape=None, strides=None, **options):
     view = np.lib.stride_tricks.as_strided(x, shape, strides, **options)
     (low, high), (first, last) = map(np.lib.array_utils.byte_bounds, (x, view))
     if first < low or last > high:
-        raise ValueError("as_strided: the shape and the strides read beyond the end of the array")
+        raise ValueError(
+            f"as_strided: the view must stay inside the array, but shape={shape} and "
+            f"strides={strides} read beyond its ends. Strides are in bytes"
+        )
     return view
 
 
