@@ -292,7 +292,7 @@ def test_an_unknown_activation_is_explained():
 
 def test_a_cache_wants_a_batch():
     attention = nn.MultiheadAttention(6, 2)
-    with pytest.raises(ValueError, match=r"with a cache, q must be \[B, T, d\]"):
+    with pytest.raises(ValueError, match=r"with a cache, q must be \[B, T, 6\]"):
         attention(*[ta.tensor(np.ones((5, 6)))] * 3, cache=nn.KeyValueCache())
 
 
@@ -340,7 +340,7 @@ BAD_RECURRENT = {
         "GRU: expected 0 <= lengths <= 3, the number of steps of x, got lengths[1]=4",
     ),
     "negative": (lambda: nn.GRU(4, 2)(SEQUENCES, lengths=[-1, 2]), "got lengths[0]=-1"),
-    "one length": (lambda: nn.GRU(4, 2)(SEQUENCES, lengths=[1]), "2 whole numbers"),
+    "one length": (lambda: nn.GRU(4, 2)(SEQUENCES, lengths=[1]), "[2] whole numbers"),
     "fractions": (lambda: nn.GRU(4, 2)(SEQUENCES, lengths=[1.0, 2.0]), "got float64"),
     "implementation": (
         lambda: nn.GRU(4, 2, impl="fast")(SEQUENCES),
@@ -382,21 +382,47 @@ MORE_BAD_LAYERS = [
     (lambda: nn.SelfAttention(8)(x(2, 3, 7)), r"SelfAttention: x must be \[B, N, 8\] or \[N, 8\]"),
     (lambda: nn.CrossAttention(8)(x(2, 3, 8), x(2, 3, 7)), r"and context .2, 3, 7.$"),
     (lambda: nn.CrossAttention(8)(x(2, 3, 8), x(3, 3, 8)), "CrossAttention: x must be"),
-    (lambda: nn.MAB(4)(x(2, 3, 4), x(3, 5, 4)), "MAB: x and y must be .* with the same B"),
+    (lambda: nn.MAB(4)(x(2, 3, 4), x(3, 5, 4)), "MAB: x must be .* with the same B"),
     (lambda: nn.SAB(4)(x(2, 3, 5)), "SAB: x must be"),
     (lambda: nn.ISAB(4)(x(3, 4)), r"ISAB: x must be \[B, N, 4\], got shape .3, 4."),
     (lambda: nn.ClassAttention(4)(x(2, 4), x(2, 5, 4)), r"c must be \[B, 1, 4\]"),
     (lambda: nn.ClassAttention(4)(x(2, 2, 4), x(2, 5, 4)), r"c must be \[B, 1, 4\]"),
-    (lambda: GROUPED(x(2, 3, 8), np.ones((2, 3), bool)), r"\[B, T, S\] = .2, 3, 3., got .* padd"),
+    (lambda: GROUPED(x(2, 3, 8), np.ones((2, 3), bool)), r"\[B, T, S\] = .2, 3, 3. .* padd"),
     (lambda: nn.GroupedQueryAttention(8, 4, rotary=nn.RotaryEmbedding(4)), "= 2 features, got d=4"),
     (lambda: nn.LearnedPositionalEmbedding(5, 4)(x(2, 3, 1)), r"x must be \[B, T, 4\]"),
     (lambda: nn.LearnedPositionalEmbedding(5, 4, std=-1), "expected 0 <= std"),
     (lambda: nn.ConcatPositionalEncoding(4)(x(4)), r"x must be \[B, T, d\]"),
-    (lambda: nn.RotaryEmbedding(4)(x(2, 3, 4), np.zeros((3, 3), int)), "positions of x .2, 3, 4."),
+    (lambda: nn.RotaryEmbedding(4)(x(2, 3, 4), np.zeros((3, 3), int)), "each row of x .2, 3, 4."),
     (lambda: nn.KeyValueCache().append(x(1, 2, 3, 4), x(1, 2, 1, 4)), "the same B, H and T"),
-    (lambda: nn.KeyValueCache().truncate(0.5), "one whole number, or 1 of them"),
+    (lambda: nn.KeyValueCache().truncate(0.5), r"one for each row of the cache \[B\] = \(1,\)"),
     (lambda: nn.KeyValueCache().truncate([0, 0]), "got int64 of shape .2,."),
     (lambda: nn.init.xavier_uniform_(ta.tensor([[1.0]]), gain=-1), "0 <= gain < inf, got gain=-1"),
+    (lambda: nn.MLP([[3, 2], [2, 1]]), "MLP: sizes must be whole numbers"),
+    (lambda: nn.Conv2d(1, 1, ((3, 3), (3, 3))), "Conv2d: kernel_size must be whole numbers"),
+    (
+        lambda: nn.LayerNorm(x(9, 9)),
+        r"normalized_shape must be .*, got an ndarray of shape \(9, 9\)$",
+    ),
+    (lambda: nn.PMA(4, 2, k=[1]), "PMA: k must be a whole number"),
+    (lambda: nn.Flatten()(x(3)), r"pass x\[None\]"),
+    (lambda: nn.BatchNorm1d(3)(x(2, 4, 3)), r"write np.swapaxes\(x, 1, 2\)"),
+    (lambda: nn.BatchNorm2d(3)(x(2, 4, 4, 3)), r"write np.moveaxis\(x, -1, 1\)"),
+    (lambda: nn.ConcatPositionalEncoding(4)(x(3, 4), [[0, 1, 2]]), r"Pass positions \[T\]"),
+    (lambda: nn.GroupedQueryAttention(6, 2), "d_model / num_heads must be even, .* got 6 / 2 = 3"),
+    (lambda: nn.ISAB(8, 2)(x(2, 3, 8), np.ones((2, 3), bool)), r"ISAB: mask .* = \(2, 1, 3\)"),
+    (lambda: nn.SAB(8, 2)(x(3, 8), np.ones(3, bool)), r"SAB: mask .* pass keep\[None, :\]"),
+    (lambda: nn.PMA(8, 2)(x(2, 3, 7)), r"PMA: x must be a batch of sets \[B, N, 8\]"),
+    (lambda: ENCODER(x(2, 3, 7)), r"TransformerEncoderLayer: x must be \[B, T, 8\] or \[T, 8\]"),
+    (lambda: DECODER(x(2, 3, 8), x(2, 3, 7)), r"memory must be \[B, S, 8\] or \[S, 8\]"),
+    (lambda: DECODER(x(2, 3, 8), x(4, 3, 8)), "x and memory must have the same batch size B"),
+    (
+        lambda: DECODER(x(2, 3, 8), x(2, 4, 8), memory_mask=np.ones((2, 4), bool)),
+        r"memory_mask must be .* = \(2, 2, 3, 4\) .* pass keep\[:, None, :\]",
+    ),
+    (lambda: nn.KeyValueCache().append(x(4), x(4)), r"k must be \[B, H, T, d\]"),
+    (lambda: nn.LSTMCell(3, 4)(x(2, 3), (x(2, 4), x(2, 5))), r"c in the state must be \[B, H\]"),
+    (lambda: nn.RNNCell(3, 4)(x(2, 5, 3)), "For whole sequences, use nn.RNN$"),
+    (lambda: nn.init.kaiming_normal_(nn.Linear(2, 2).weight, nonlinearity="gelu"), "^kaiming_norm"),
 ]
 
 
@@ -408,18 +434,27 @@ def test_arguments_of_a_layer_are_named_in_its_own_words(call, message):
 
 WRONG_KINDS = [
     (lambda: nn.MultiheadAttention(8, 2)(*[x(2, 3, 8)] * 3, cache=[]), "the cache of this layer"),
-    (lambda: ENCODER(x(2, 3, 8), cache=nn.KeyValueCache()), "one cache for each of the 2 layers"),
-    (lambda: ENCODER(x(2, 3, 8), cache=DECODER.empty_cache()), "one cache for each of the 2"),
-    (lambda: DECODER(x(2, 3, 8), x(2, 3, 8), cache=[]), "a pair of caches .* with 0 entries"),
+    (
+        lambda: ENCODER(x(2, 3, 8), cache=nn.KeyValueCache()),
+        "one cache for each layer, of length 2, got a Key",
+    ),
+    (
+        lambda: ENCODER(x(2, 3, 8), cache=DECODER.empty_cache()),
+        "one cache for each layer, .* contains a tuple",
+    ),
+    (
+        lambda: DECODER(x(2, 3, 8), x(2, 3, 8), cache=[]),
+        "a pair of caches .* got a list of length 0",
+    ),
     (lambda: DECODER.layers[0](x(2, 3, 8), x(2, 3, 8), cache=3), "must be a pair"),
-    (lambda: BLOCKS(x(2, 3, 8), nn.KeyValueCache()), "each of the 1 blocks, got KeyValueCache"),
+    (lambda: BLOCKS(x(2, 3, 8), nn.KeyValueCache()), "for each block, got a KeyValueCache"),
     (lambda: nn.TransformerEncoder(DECODER.layers[0], 2), "Pass an nn.TransformerEncoderLayer"),
     (lambda: nn.TransformerEncoder(ENCODER.layers[0], 2, nn.LayerNorm), "norm must be a module"),
     (lambda: nn.DeepSets(3, nn.Tanh()), "phi must be a module or a function, got 3"),
     (lambda: nn.DeepSets(nn.Tanh(), nn.Tanh), "rho must be .* got the class Tanh"),
     (lambda: nn.PositionalEncoding(4)(np.ones((2, 3, 4), int)), "x must be floating point"),
     (lambda: nn.RotaryEmbedding(4)(np.ones((3, 4), int)), "x must be floating point"),
-    (lambda: nn.RMSNorm(3)(np.ones((2, 3), int)), "or pass eps="),
+    (lambda: nn.RMSNorm(3)(np.ones((2, 3), int)), "or pass a number as eps"),
     (lambda: nn.detach(np.ones(3)), "state must be a Tensor, None, .* got ndarray"),
     (lambda: nn.init.normal_(np.ones(3)), "tensor must be a Tensor such as layer.weight"),
     (lambda: nn.init.zeros_(nn.Tanh()), "^zeros_: tensor must be a Tensor"),
@@ -434,6 +469,29 @@ WRONG_KINDS = [
     (lambda: nn.Linear(2, 2).astype(int), "dtype must be floating point, .* got int64"),
     (lambda: nn.ReLU(True), r"expected no arguments, got True. Write ReLU\(\)"),
     (lambda: nn.BCELoss("mean"), "weight must be numbers, got 'mean'. Other arguments need"),
+    (lambda: nn.Sequential("ab"), "entry 0 must be an nn.Module, got str$"),
+    (lambda: nn.Sequential([nn.Tanh()], [nn.Tanh()]), r"got list. Write \* before the list"),
+    (lambda: nn.Sequential().extend(3), "extend needs a list of modules, got int$"),
+    (
+        lambda: nn.Sequential().append([nn.Tanh()]),
+        "append takes one module, got a list. Use extend",
+    ),
+    (lambda: nn.Sequential(nn.Tanh(), nn.Tanh()).__setitem__(slice(1), nn.Tanh()), "at a time"),
+    (lambda: nn.ModuleList({"a": nn.Tanh()}), r"got dict. Write nn.ModuleList\(d.values\(\)\)"),
+    (lambda: nn.ModuleList(nn.Tanh), "got the class Tanh"),
+    (lambda: nn.ModuleDict(nn.Tanh()), r"pairs \(name, module\), got Tanh"),
+    (lambda: nn.Linear(2, 2).astype(None), "dtype must be floating point, .* got None"),
+    (lambda: GROUPED(x(2, 3, 8), cache=[]), "got list. Pass the cache of this layer alone"),
+    (lambda: GROUPED(x(2, 3, 8), cache=nn.CrossAttentionCache()), "must be an nn.KeyValueCache"),
+    (lambda: nn.GroupedQueryAttention(8, 2, rotary=3), r"got 3. Write nn.RotaryEmbedding\(4\)"),
+    (
+        lambda: ENCODER.layers[0](x(2, 3, 8), cache=nn.CrossAttentionCache()),
+        "TransformerEncoderLayer: cache must be an nn.KeyValueCache or None",
+    ),
+    (
+        lambda: DECODER.layers[0](x(2, 3, 8), x(2, 3, 8), cache=(nn.CrossAttentionCache(), 3)),
+        r"must be a pair .* got \(CrossAttentionCache, int\)",
+    ),
 ]
 
 
@@ -475,3 +533,51 @@ def test_a_call_that_is_refused_leaves_the_cache_as_it_was(kind):
         assert list(cache.lengths) == [2]
         call(x, np.ones((2, 4), bool))
     assert list(cache.lengths) == [4]
+
+
+def test_a_row_that_a_cache_or_a_list_lacks_is_named():
+    cache = nn.KeyValueCache()
+    cache.append(x(2, 1, 3, 4), x(2, 1, 3, 4))
+    with pytest.raises(IndexError, match=r"KeyValueCache: .* from 0 to 1, got \[0, 5\]"):
+        cache.rows([0, 5])
+    with pytest.raises(IndexError, match="Sequential: expected -1 <= i < 1, got i=1"):
+        nn.Sequential(nn.Tanh())[1] = nn.Tanh()
+    with pytest.raises(IndexError, match="ModuleList: it contains no modules, got i=0"):
+        nn.ModuleList()[0]
+    with pytest.raises(KeyError, match="no module 'a', because the dictionary is empty"):
+        nn.ModuleDict()["a"]
+
+
+def test_a_cache_of_a_memory_is_not_for_another_batch():
+    layer, cache = nn.MultiheadAttention(8, 2), nn.CrossAttentionCache()
+    with ta.no_grad():
+        layer(x(2, 1, 8), x(2, 4, 8), x(2, 4, 8), cache=cache)
+        with pytest.raises(ValueError, match="the cache holds B=2 sequences, but q has B=3"):
+            layer(x(3, 1, 8), x(3, 4, 8), x(3, 4, 8), cache=cache)
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [1j, 2], [None, 1]])
+def test_values_of_a_state_that_are_no_real_numbers_are_refused(values):
+    layer = nn.Linear(1, 2, rng=0)
+    before = layer.state_dict()
+    with pytest.raises(KeyError, match="values: bias must consist of real numbers, got"):
+        layer.load_state_dict(before | {"weight": np.zeros((2, 1)), "bias": values})
+    assert (layer.weight.data == before["weight"]).all()
+
+
+def test_a_batch_that_is_refused_does_not_count():
+    norm = nn.BatchNorm1d(3, momentum=None)
+    with pytest.raises(ValueError, match="more than one value"):
+        norm(x(1, 3))
+    assert norm.num_batches_tracked.item() == 0
+
+
+def test_an_unknown_impl_is_named_with_dropout_too():
+    layer = nn.MultiheadAttention(8, 2, dropout=0.5)
+    with pytest.raises(ValueError, match="impl must be one of .* got impl='x'"):
+        layer(x(2, 3, 8), x(2, 3, 8), x(2, 3, 8), impl="x")
+
+
+def test_the_init_that_is_no_init():
+    with pytest.raises(TypeError, match="Did you mean __init__\\?$"):
+        type("Net", (nn.Module,), {"__int__": lambda self: None})

@@ -23,11 +23,11 @@ LAYER = nn.Linear(2, 2)
         (lambda: F.max_pool1d(SIGNAL, None), "kernel_size must be a whole number, got None"),
         (lambda: F.conv1d(SIGNAL, SIGNAL, stride=None), "stride must be .*, got None"),
         (lambda: F.neighbour_table((), 3), "lengths must be a tuple"),
-        (lambda: F.pad(SIGNAL, None), "pad must be a tuple of whole numbers .* got None"),
-        (lambda: F.binary_cross_entropy(np.r_[np.nan], np.r_[1.0]), "got nan. Look for NaN"),
-        (lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[np.nan]), "target <= 1, got nan$"),
-        (lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[1.0], np.r_[np.nan]), "0, got nan$"),
-        (lambda: F.layer_norm(SIGNAL, ()), "must name at least one axis"),
+        (lambda: F.pad(SIGNAL, None), "pad must be a tuple of whole numbers.* got pad=None"),
+        (lambda: F.binary_cross_entropy(np.r_[np.nan], np.r_[1.0]), "got nan at index .0,.. Look for NaN"),
+        (lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[np.nan]), "target <= 1, got nan at index .0,.$"),
+        (lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[1.0], np.r_[np.nan]), "0, got nan at index .0,.$"),
+        (lambda: F.layer_norm(SIGNAL, ()), "must contain at least one length"),
         (lambda: agreement(2, None), "distance must be whole numbers >= 1, got None"),
         (lambda: agreement(-1, 2), "agreement: expected 0 <= n, got n=-1"),
         (lambda: data.shapes(2, kinds="ball"), "as a tuple of at least one, got 'ball'"),
@@ -41,11 +41,11 @@ LAYER = nn.Linear(2, 2)
         (lambda: data.moons(10, rng=-1), "a whole number >= 0 as a seed, got rng=-1"),
         (lambda: metrics.roc_auc(None, [0, 1]), "^roc_auc: scores and labels must both be"),
         (lambda: plot.loss_curve([1, 2], smooth=None), "smooth >= 1, got smooth=None"),
-        (lambda: plot.loss_curve({"a": []}), "a history is empty"),
+        (lambda: plot.loss_curve({"a": []}), "histories.* is empty, so there is nothing to draw"),
         (lambda: plot.curves([1, 2], {}), "ys is empty"),
         (lambda: plot.heatmap({}), "values is empty"),
         (lambda: plot.images(np.ones((3, 2, 2, 2))), r"colour images must be \[N, H, W, 3\]"),
-        (lambda: widgets.gravnet([-1.0]), "expected distances >= 0, got -1 among them"),
+        (lambda: widgets.gravnet([-1.0]), "expected distances >= 0, got -1 at index "),
         (lambda: widgets.gravnet([1.0], sharpness=np.inf), "< inf, got sharpness=inf"),
         (lambda: widgets.attention([], "abc"), r"a list with an array \[H, T, S\] for each"),
     ],
@@ -77,7 +77,7 @@ def test_values_out_of_range_are_named(call, message):
         (lambda: metrics.roc_auc(["a", "b"], [0, 1]), "^roc_auc: scores must be real numbers"),
         (lambda: metrics.background_rejection([0, 1], [0, 1], None), "efficiency must be a number"),
         (lambda: plot.curves([1, 2], [1, 2], quantiles=0.5), "quantiles must be two numbers"),
-        (lambda: plot.bars({"a": None}), "bars: 'a': expected real numbers, got NoneType"),
+        (lambda: plot.bars({"a": None}), r"bars: values\['a'\] must be real numbers, got NoneType"),
         (lambda: plot.bars({"a": 1}, errors=3), "errors must be a dictionary .* got int"),
         (lambda: ta.save("a.safetensors", LAYER), r"Write save\(path, model.state_dict\(\)\)"),
         (lambda: ta.save("a", optim.SGD(LAYER.parameters())), "of arrays, got an optimizer"),
@@ -113,7 +113,7 @@ def test_a_folder_is_no_file(tmp_path):
         (lambda: models.Llama(10, 8, 3, 3, 1, 4), "Llama: d_model=8 .* num_heads=3"),
         (lambda: nn.Transformer(8, 2, dropout=2), "0 <= dropout <= 1, got dropout=2"),
         (lambda: models.BERT(9, 8, 2, 1, dropout=-1), "BERT: expected 0 <= dropout <= 1"),
-        (lambda: nn.Conv2d(1, 1, (3, 3, 3)), "kernel_size must be a whole number, or a tuple of 2"),
+        (lambda: nn.Conv2d(1, 1, (3, 3, 3)), "kernel_size must be a whole number, or a pair"),
     ],
 )
 def test_errors_speak_of_the_arguments_that_were_written(make, message):
@@ -140,8 +140,9 @@ def test_wrong_kinds_of_layers_are_named(make, message):
 
 def test_attention_names_the_shapes_that_were_passed():
     layer, x = nn.MultiheadAttention(8, 2), np.zeros((2, 3, 8), np.float32)
-    for k, v in ((x, x[:, :2]), (np.concatenate([x, x]), np.concatenate([x, x]))):
-        with pytest.raises(ValueError, match=r"the same number S of tokens.*got q \(2, 3, 8\), k"):
+    both = np.concatenate([x, x])
+    for k, v, same in ((x, x[:, :2], "number S of tokens"), (both, both, "batch size B")):
+        with pytest.raises(ValueError, match=rf"the same {same}, got q \(2, 3, 8\), k"):
             layer(x, k, v)
 
 

@@ -8,7 +8,7 @@ class ReLU(Module):
     """The rectified linear unit, y = max(x, 0)."""
 
     def forward(self, x):
-        """Apply the function. Shape: x [...] → [...]."""
+        """Return max(x, 0) for each number. Shape: x [...] → [...]."""
         return F.relu(x)
 
 
@@ -23,7 +23,11 @@ class LeakyReLU(Module):
         self.negative_slope = negative_slope
 
     def forward(self, x):
-        """Apply the function. Shape: x [...] → [...]."""
+        """Return x for x > 0 and negative_slope · x otherwise. Shape: x [...] → [...].
+
+        Raises:
+            TypeError: `negative_slope` is not a number
+        """
         return F.leaky_relu(x, self.negative_slope)
 
     def extra_repr(self):
@@ -41,7 +45,11 @@ class ELU(Module):
         self.alpha = alpha
 
     def forward(self, x):
-        """Apply the function. Shape: x [...] → [...]."""
+        """Return x for x > 0 and alpha (eˣ - 1) otherwise. Shape: x [...] → [...].
+
+        Raises:
+            TypeError: `alpha` is not a number
+        """
         return F.elu(x, self.alpha)
 
 
@@ -57,7 +65,7 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, x):
-        """Apply the function. Shape: x [...] → [...].
+        """Return x Φ(x), with the cumulative normal distribution Φ. Shape: x [...] → [...].
 
         Raises:
             ValueError: `approximate` is neither "none" nor "tanh"
@@ -66,10 +74,10 @@ class GELU(Module):
 
 
 class SiLU(Module):
-    """The sigmoid linear unit, y = x σ(x), also called swish."""
+    """The sigmoid linear unit, y = x σ(x) = x / (1 + e⁻ˣ), also called swish."""
 
     def forward(self, x):
-        """Apply the function. Shape: x [...] → [...]."""
+        """Return x / (1 + e⁻ˣ) for each number. Shape: x [...] → [...]."""
         return F.silu(x)
 
 
@@ -77,7 +85,7 @@ class Sigmoid(Module):
     """The logistic function, y = 1 / (1 + e⁻ˣ)."""
 
     def forward(self, x):
-        """Apply the function. Shape: x [...] → [...]."""
+        """Return 1 / (1 + e⁻ˣ) for each number. Shape: x [...] → [...]."""
         return F.sigmoid(x)
 
 
@@ -85,7 +93,7 @@ class Tanh(Module):
     """The hyperbolic tangent, y = tanh x."""
 
     def forward(self, x):
-        """Apply the function. Shape: x [...] → [...]."""
+        """Return tanh x for each number. Shape: x [...] → [...]."""
         return F.tanh(x)
 
 
@@ -93,12 +101,17 @@ class Softmax(Module):
     """The softmax, y_i = exp(x_i) / Σ_j exp(x_j): positive numbers that sum to 1.
 
     Args:
-        axis   axis along which the results sum to 1, by default the last one, or a tuple of axes
+        axis   axis along which the results sum to 1 (by default the last one), a tuple of axes, or
+               None for all axes
     """
 
     def __init__(self, axis=-1):
         self.axis = axis
 
     def forward(self, x):
-        """Apply the function. Shape: x [...] → [...]."""
+        """Return the softmax of x along the axis. Shape: x [...] → [...].
+
+        Raises:
+            ValueError: x has no such axis
+        """
         return F.softmax(x, self.axis)

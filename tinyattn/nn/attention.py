@@ -40,6 +40,7 @@ class MultiheadAttention(Module):
     Raises:
         ValueError: num_heads does not divide embed_dim, a size is not a whole number of at least 1,
             or dropout is not from 0 to 1
+        TypeError: dropout is not a number
 
     Source: Vaswani et al. 2017, section 3.2.2, and slides N17, S13.
     """
@@ -89,13 +90,16 @@ class MultiheadAttention(Module):
             mask                   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have
                                    length 1, True where query t may attend to key s. None: all may
                                    attend to all. To hide padding, pass keep[:, None, :], where
-                                   keep [B, S] is False for padding
-            causal                 True: query t attends only to the keys s ≤ t
-            need_weights           True: return the weights too, for which impl="auto" is always
-                                   "numpy". False: return None instead of them, which is faster
+                                   keep [B, S] is False for padding. A query that may attend to no
+                                   key gets the weights 0
+            causal                 True: query t attends only to the keys s ≤ t, in addition to the
+                                   mask
+            need_weights           True: also return the weights, so impl="auto" means "numpy".
+                                   False: return None instead of the weights, which is faster
             average_attn_weights   False: return the weights of each head instead of their mean over
                                    the heads
-            bias                   numbers added to the scores, in one of the shapes of the mask
+            bias                   floating-point numbers added to the scores, in one of the shapes
+                                   of the mask, or None for 0
             impl                   "sums" (loops), "numpy" (can be differentiated more than once),
                                    "kernel" (compiled) or "auto" (the faster of "numpy" and
                                    "kernel")
@@ -112,9 +116,11 @@ class MultiheadAttention(Module):
             T, S]. In training, the weights include the dropout
 
         Raises:
-            ValueError: the shapes do not fit, impl has another value, or dropout is used in
-                training with the impl "sums" or "kernel"
+            ValueError: q, k, v, the mask or the bias has a different shape, the cache belongs to
+                another batch or layer, impl is unknown, or dropout is used in training with the
+                impl "sums" or "kernel"
             TypeError: the mask is not bool, the bias is not floating point, or cache is not a cache
+                of a single layer
             RuntimeError: a cache is used while gradients are recorded
         """
         q, k, v = as_tensors(q, k, v)
@@ -130,8 +136,12 @@ class MultiheadAttention(Module):
         if not (cache is None or isinstance(cache, KeyValueCache | CrossAttentionCache)):
             raise TypeError(
                 f"{type(self).__name__}: cache must be an nn.KeyValueCache, an "
-                f"nn.CrossAttentionCache or None, got {type(cache).__name__}. Pass the cache of "
-                "this layer alone, not those of all layers"
+                f"nn.CrossAttentionCache or None, got {type(cache).__name__}. "
+                + (
+                    "Pass the cache of this layer alone, not those of all layers"
+                    if isinstance(cache, list | tuple)
+                    else "Make one with nn.KeyValueCache()"
+                )
             )
         q, k, v, past, causal = self._heads(q, k, v, cache, causal)  # [B, H, T or S, d]
         grows = isinstance(cache, KeyValueCache)
@@ -140,7 +150,7 @@ class MultiheadAttention(Module):
         if past is not None:
             mask = past if mask is None else mask & past
         drop = self.dropout > 0 and self.training
-        if drop and impl not in ("auto", "numpy"):
+        if drop and impl in ("sums", "kernel"):
             raise ValueError(
                 f'{type(self).__name__}: impl="{impl}" does not store the weights that dropout '
                 'acts on. Use impl="numpy", dropout=0, or .eval()'
@@ -185,14 +195,21 @@ class MultiheadAttention(Module):
             return *(self._split(x) for x in self._project(q, k, v)), None, causal
         if q.ndim != 3:
             raise ValueError(
-                f"{type(self).__name__}: with a cache, q must be [B, T, d], got shape {q.shape}"
+                f"{type(self).__name__}: with a cache, q must be [B, T, {self.embed_dim}], got "
+                f"shape {q.shape}. For a single sequence, pass q[None], k[None] and v[None]"
             )
         if isinstance(cache, CrossAttentionCache):
             of_q, *of_kv = self._maps()
             make = lambda: [
                 self._split(F.linear(x, *m)) for x, m in zip((k, v), of_kv, strict=True)
             ]
-            return self._split(F.linear(q, *of_q)), *cache.get_or_compute(make), None, causal
+            keys, values = cache.get_or_compute(make)
+            if len(keys) not in (1, len(q)) and len(q) != 1:
+                raise ValueError(
+                    f"{type(self).__name__}: the cache holds B={len(keys)} sequences, but q has "
+                    f"B={len(q)}. Start a new cache for each batch, or select rows with .rows(...)"
+                )
+            return self._split(F.linear(q, *of_q)), keys, values, None, causal
         q, k, v = (self._split(x) for x in self._project(q, k, v))
         return q, k, v, *cache.past(q.shape[-2])
 
@@ -232,23 +249,29 @@ class MultiheadAttention(Module):
                     f"{name}: {letter} must be [B, {'T' if letter == 'q' else 'S'}, {d}], or all "
                     f"three without B; got q {q.shape}, k {k.shape}, v {v.shape}"
                 )
-        sizes = {len(q), len(k), len(v)} - {1} if q.ndim == 3 else ()
-        if k.shape[-2] != v.shape[-2] or len(sizes) > 1:
+        if k.shape[-2] != v.shape[-2]:
             raise ValueError(
-                f"{name}: k and v must have the same number S of tokens, and all three the same "
-                f"batch size B; got q {q.shape}, k {k.shape}, v {v.shape}"
+                f"{name}: k and v must have the same number S of tokens, got q {q.shape}, k "
+                f"{k.shape}, v {v.shape}"
+            )
+        sizes = {len(q), len(k), len(v)} - {1} if q.ndim == 3 else ()
+        if len(sizes) > 1:
+            raise ValueError(
+                f"{name}: q, k and v must have the same batch size B, got q {q.shape}, k "
+                f"{k.shape}, v {v.shape}"
             )
 
     def with_heads(self, x, scores, name):
-        """Add an axis for the heads to a mask or bias that has none.
+        """Add an axis for the heads to a mask or bias [B, T, S], so that it fits the scores.
 
         Args:
-            x        the mask or bias, or None
-            scores   shape [B, H, T, S] of the scores, or [H, T, S] without B
-            name     "mask" or "bias", for the error message
+            x        the mask or bias [T, S], [B, T, S] or [B, H, T, S], where any axis may have
+                     length 1, or None. Without B, it is [T, S] or [H, T, S]
+            scores   shape (B, H, T, S) of the scores, or (H, T, S) without B
+            name     name of x for the error message, such as "mask" or "bias"
 
         Returns:
-            x with as many axes as it needs to broadcast to `scores`, or None
+            x as an array or a Tensor that broadcasts to `scores`, or None if x is None
 
         Raises:
             ValueError: x does not broadcast to `scores`
@@ -266,7 +289,7 @@ class MultiheadAttention(Module):
         batched = len(scores) == 4
         shapes = "[T, S], [B, T, S] or [B, H, T, S]" if batched else "[T, S] or [H, T, S]"
         keep = "keep [B, S], pass keep[:, None, :]" if batched else "keep [S], pass keep[None, :]"
-        padding = f". To hide padding with {keep}" if name == "mask" else ""
+        padding = f". To hide padding with {keep}" if name != "bias" else ""
         raise ValueError(
             f"{type(self).__name__}: {name} must be {shapes} with "
             f"[{'B, ' if batched else ''}H, T, S] = {scores} (any axis may have length 1), got "
@@ -295,6 +318,7 @@ class SelfAttention(MultiheadAttention):
     Raises:
         ValueError: heads does not divide d, a size is not a whole number of at least 1, or dropout
             is not from 0 to 1
+        TypeError: dropout is not a number
     """
 
     def __init__(self, d, heads=1, dropout=0.0, bias=True, rng=None):
@@ -313,28 +337,33 @@ class SelfAttention(MultiheadAttention):
     ):
         """Apply the layer. Shape: x [B, N, d] → [B, N, d].
 
+        The axis B may be missing from all shapes.
+
         Args:
             x                      the tokens [B, N, d]
             mask                   bool [N, N], [B, N, N] or [B, H, N, N], where any axis may have
                                    length 1, True where token t may attend to token s. To hide
                                    padding, pass keep[:, None, :], where keep [B, N] is False for
-                                   padding
-            causal                 True: token t attends only to the tokens ≤ t
-            need_weights           True: return the weights too, which is slower
+                                   padding. None: all may attend to all
+            causal                 True: token t attends only to the tokens s ≤ t, in addition to
+                                   the mask
+            need_weights           True: also return the weights, which is slower
             average_attn_weights   False: return the weights of each head instead of their mean over
                                    the heads
-            bias                   numbers added to the scores, in one of the shapes of the mask
+            bias                   floating-point numbers added to the scores, in one of the shapes
+                                   of the mask, or None for 0
             impl                   "sums" (loops), "numpy" (can be differentiated more than once),
                                    "kernel" (compiled) or "auto" (the faster of "numpy" and
                                    "kernel")
 
         Returns:
-            out [B, N, d], or (out, weights) with need_weights, where the weights are [B, N, N] or,
-            for each head, [B, H, N, N]
+            out [B, N, d], or (out, weights) with need_weights, where the weights are the mean over
+            the heads [B, N, N] or those of each head [B, H, N, N]. In training, they include the
+            dropout
 
         Raises:
-            ValueError: the shapes do not fit, impl has another value, or dropout is used in
-                training with the impl "sums" or "kernel"
+            ValueError: x, the mask or the bias has a different shape, impl is unknown, or dropout
+                is used in training with the impl "sums" or "kernel"
             TypeError: the mask is not bool, or the bias is not floating point
         """
         x = as_tensor(x)
@@ -366,6 +395,7 @@ class CrossAttention(MultiheadAttention):
     Raises:
         ValueError: heads does not divide d, a size is not a whole number of at least 1, or dropout
             is not from 0 to 1
+        TypeError: dropout is not a number
     """
 
     def __init__(self, d, heads=1, d_context=None, dropout=0.0, bias=True, rng=None):
@@ -386,29 +416,34 @@ class CrossAttention(MultiheadAttention):
     ):
         """Apply the layer. Shape: x [B, T, d], context [B, S, d_context] → [B, T, d].
 
+        The axis B may be missing from all shapes.
+
         Args:
-            x                      tokens that attend to the context [B, T, d]
-            context                tokens that x attends to [B, S, d_context]
+            x                      tokens [B, T, d] that attend to the context
+            context                tokens [B, S, d_context] that x attends to
             mask                   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have
                                    length 1, True where token t may attend to context token s. To
                                    hide padding of the context, pass keep[:, None, :], where
-                                   keep [B, S] is False for padding
-            causal                 True: token t attends only to the context tokens s ≤ t
-            need_weights           True: return the weights too, which is slower
+                                   keep [B, S] is False for padding. None: all may attend to all
+            causal                 True: token t attends only to the context tokens s ≤ t, in
+                                   addition to the mask
+            need_weights           True: also return the weights, which is slower
             average_attn_weights   False: return the weights of each head instead of their mean over
                                    the heads
-            bias                   numbers added to the scores, in one of the shapes of the mask
+            bias                   floating-point numbers added to the scores, in one of the shapes
+                                   of the mask, or None for 0
             impl                   "sums" (loops), "numpy" (can be differentiated more than once),
                                    "kernel" (compiled) or "auto" (the faster of "numpy" and
                                    "kernel")
 
         Returns:
-            out [B, T, d], or (out, weights) with need_weights, where the weights are [B, T, S] or,
-            for each head, [B, H, T, S]
+            out [B, T, d], or (out, weights) with need_weights, where the weights are the mean over
+            the heads [B, T, S] or those of each head [B, H, T, S]. In training, they include the
+            dropout
 
         Raises:
-            ValueError: the shapes do not fit, impl has another value, or dropout is used in
-                training with the impl "sums" or "kernel"
+            ValueError: x, context, the mask or the bias has a different shape, impl is unknown, or
+                dropout is used in training with the impl "sums" or "kernel"
             TypeError: the mask is not bool, or the bias is not floating point
         """
         x, context = as_tensors(x, context)
@@ -424,6 +459,6 @@ class CrossAttention(MultiheadAttention):
         if not fits or (x.shape[-1], context.shape[-1]) != (self.embed_dim, self.kdim):
             raise ValueError(
                 f"{type(self).__name__}: x must be [B, T, {self.embed_dim}] and context "
-                f"[B, S, {self.kdim}], or both without B, got x {x.shape} and context "
-                f"{context.shape}"
+                f"[B, S, {self.kdim}] with the same B, or both without B, got x {x.shape} and "
+                f"context {context.shape}"
             )

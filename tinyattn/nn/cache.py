@@ -20,7 +20,7 @@ class KeyValueCache:
 
     Row b holds lengths[b] tokens (lengths [B]), and lengths[b] is the position of its next token.
     S is the largest of these lengths, and H the number of heads that have keys and values. The
-    first call of `append` determines B. Before it, lengths is [0].
+    first call of `append` determines B. Before this call, lengths is [0].
     """
 
     def __init__(self):
@@ -46,10 +46,10 @@ class KeyValueCache:
             RuntimeError: k or v requires a gradient
         """
         k, v = _array_without_gradient(k), _array_without_gradient(v)
-        if k.shape[:-1] != v.shape[:-1]:
+        if k.ndim < 3 or k.shape[:-1] != v.shape[:-1]:
             raise ValueError(
-                "KeyValueCache: k [B, H, T, d] and v [B, H, T, d_v] must have the same B, H and T, "
-                f"got k {k.shape} and v {v.shape}"
+                "KeyValueCache: k must be [B, H, T, d] and v [B, H, T, d_v] with the same B, H and "
+                f"T, got k {k.shape} and v {v.shape}"
             )
         B, T = k.shape[0], k.shape[-2]
         *_, before = self.reserve(k.shape, np.result_type(k, v), v.shape[-1])
@@ -66,13 +66,14 @@ class KeyValueCache:
 
         Args:
             shape   shape [B, H, T, d] of the new keys
-            dtype   dtype of keys and values
+            dtype   dtype of keys and values, used only if memory must be allocated
             d_v     number of features of a value, or None for d
 
         Returns:
             (k [B, H, room, d], v [B, H, room, d_v], lengths [B] before the call), where k and v are
-            the arrays of the cache. Write the new keys of row b into k[b, :, n : n + T] with
-            n = lengths[b], and the new values in the same way into v
+            the arrays of the cache, and room is at least the length of the longest row. Write the
+            new keys of row b into k[b, :, n : n + T] with n = lengths[b], and the new values in the
+            same way into v
 
         Raises:
             ValueError: the number of sequences, heads or features differs from that of the cache
@@ -88,8 +89,8 @@ class KeyValueCache:
             self.lengths = np.zeros(B, np.int64)
         if len(self.lengths) != B:
             raise ValueError(
-                f"KeyValueCache: the cache holds {len(self.lengths)} sequences, got {B}. Start a "
-                "new cache for each batch, or select rows with .rows(index)"
+                f"KeyValueCache: the cache holds B={len(self.lengths)} sequences, got B={B}. Start "
+                "a new cache for each batch, or select rows with .rows(index)"
             )
         S = self.longest + T
         # double the room, because otherwise every new token would copy all earlier ones
@@ -104,7 +105,10 @@ class KeyValueCache:
         return self.k, self.v, before
 
     def addresses(self):
-        """Return the two addresses in memory, as integers, at which keys and values begin."""
+        """Return the two addresses in memory, as integers, at which keys and values begin.
+
+        For an empty cache, the result is ().
+        """
         k, v, places = self._places
         if k is not self.k or v is not self.v:
             places = address(self.k), address(self.v)
@@ -120,9 +124,9 @@ class KeyValueCache:
             T   number of new tokens
 
         Returns:
-            (mask, causal), for the arguments of an attention. The mask is bool [T, S] or
-            [B, 1, T, S], where S counts the tokens in the cache and the new ones, or None if no
-            mask is needed besides `causal`
+            (mask, causal), the arguments of these names for an attention. The mask is bool [T, S]
+            or, if the rows have different lengths, [B, 1, T, S], where S counts the tokens in the
+            cache and the new ones. It is None if no mask is needed besides `causal`
         """
         if self.shortest == self.longest:
             if T == 1 or self.longest == 0:
@@ -154,14 +158,14 @@ class KeyValueCache:
             the cache, which is changed in place
 
         Raises:
-            ValueError: lengths are not one whole number for each row, or a number is negative or
-                larger than the length of its row
+            ValueError: lengths are neither one whole number nor one for each row, or a number is
+                negative or larger than the length of its row
         """
         lengths = np.asarray(to_array(lengths))
         if lengths.dtype.kind not in "iu" or lengths.shape not in ((), (1,), self.lengths.shape):
             raise ValueError(
-                f"KeyValueCache: lengths must be one whole number, or {len(self.lengths)} of them, "
-                f"one for each row of the cache, got {lengths.dtype} of shape {lengths.shape}"
+                "KeyValueCache: lengths must be one whole number, or one for each row of the cache "
+                f"[B] = {self.lengths.shape}, got {lengths.dtype} of shape {lengths.shape}"
             )
         lengths = np.broadcast_to(lengths.astype(np.int64), self.lengths.shape).copy()
         if (lengths < 0).any() or (lengths > self.lengths).any():
@@ -173,7 +177,7 @@ class KeyValueCache:
         return self
 
     def rows(self, index):
-        """Return a cache with the given rows only.
+        """Return a cache with the given rows only, for example to continue a beam search.
 
         Args:
             index   indices of the rows to keep [B'], in their new order. A row may occur more than
@@ -191,7 +195,7 @@ class KeyValueCache:
         if len(index) == len(self.lengths) and (index == np.arange(len(index))).all():
             return self
         taken = KeyValueCache()
-        taken.k, taken.v = self.k[index], self.v[index]
+        taken.k, taken.v = _rows("KeyValueCache", self, index)
         taken._set(self.lengths[index])
         return taken
 
@@ -257,17 +261,18 @@ def _alike(a, b):
 class CrossAttentionCache:
     """A cache of the keys and values of an encoder output, which does not change.
 
-    The first call of `get_or_compute` computes the keys and values, and later calls return them.
+    The first call of `get_or_compute` computes the keys and values [B, H, S, d], and later calls
+    return them.
     """
 
     def __init__(self):
         self.k = self.v = None
 
     def get_or_compute(self, make):
-        """Return the keys and values, which are computed in the first call.
+        """Return the keys and the values, which are computed only in the first call.
 
         Args:
-            make   function without arguments that computes and returns keys and values. It is
+            make   function without arguments that computes and returns (keys, values). It is
                    called only if the cache is empty
 
         Returns:
@@ -281,22 +286,34 @@ class CrossAttentionCache:
         return self.k, self.v
 
     def rows(self, index):
-        """Return a cache with the given rows only.
+        """Return a cache with the given rows only, for example to continue a beam search.
 
         Args:
             index   indices of the rows to keep [B'], in their new order. A row may occur more than
                     once
 
         Returns:
-            a new cache with a copy of these rows, which is empty if this one is
+            a new cache with a copy of these rows. If this cache is empty, the new one is empty too
 
         Raises:
             IndexError: the cache is not empty and has no row with one of the indices
         """
         taken = CrossAttentionCache()
         if self.k is not None:
-            taken.k, taken.v = self.k[index], self.v[index]
+            taken.k, taken.v = _rows("CrossAttentionCache", self, index)
         return taken
+
+
+def _rows(name, cache, index):
+    """Return the keys and the values of the given rows. Errors begin with `name`."""
+    try:
+        return cache.k[index], cache.v[index]
+    except IndexError:
+        n = len(cache.k)
+        raise IndexError(
+            f"{name}: index must contain rows of the cache, from 0 to {n - 1}, got "
+            f"{np.asarray(to_array(index)).tolist()}"
+        ) from None
 
 
 def _array_without_gradient(x):

@@ -1,5 +1,7 @@
 """Modules that hold other modules, and `Identity`, which returns its input."""
 
+from contextlib import suppress
+
 from tinyattn.engine import torch_hints
 from tinyattn.engine.convert import as_tensor
 from tinyattn.nn.module import Module
@@ -9,15 +11,15 @@ class Identity(Module):
     """A layer that returns its input, y = x, as a placeholder for another layer.
 
     Args:
-        arguments   the arguments of the layer that Identity replaces, which are ignored
-        options     its keyword arguments, which are ignored too
+        arguments   arguments of the layer that Identity replaces, which are ignored
+        options     keyword arguments of this layer, which are ignored too
     """
 
     def __init__(self, *arguments, **options):
         pass
 
     def forward(self, x):
-        """Return x unchanged. Shape: x [...] → the same."""
+        """Return x unchanged, as a Tensor. Shape: x [...] → the same."""
         return as_tensor(x)
 
 
@@ -27,7 +29,8 @@ class Sequential(Module):
     The names of the modules are "0", "1" and so on.
 
     Args:
-        modules   the modules, or a single list or tuple of them (for other iterables, write *)
+        modules   the modules, or a single list or tuple of them. For other iterables, write
+                  Sequential(*modules)
 
     Raises:
         TypeError: an entry is not a module
@@ -36,7 +39,11 @@ class Sequential(Module):
     def __init__(self, *modules):
         if len(modules) == 1 and isinstance(modules[0], list | tuple):
             modules = modules[0]  # the call was Sequential([a, b])
-        if len(modules) == 1 and not isinstance(modules[0], Module) and not callable(modules[0]):
+        if (
+            len(modules) == 1
+            and not isinstance(modules[0], Module | str)
+            and not callable(modules[0])
+        ):
             if hasattr(modules[0], "__iter__"):
                 star = "*d.values()" if isinstance(modules[0], dict) else "*modules"
                 raise TypeError(
@@ -48,7 +55,10 @@ class Sequential(Module):
             setattr(self, str(i), module)
 
     def forward(self, x):
-        """Apply the modules in order, the first one to x, and return the last output."""
+        """Apply the modules in order, the first one to x, and return the last output.
+
+        Without modules, the result is x.
+        """
         for module in self.children():
             x = module(x)
         return x
@@ -60,22 +70,42 @@ class Sequential(Module):
         return self.children()
 
     def __getitem__(self, i):
-        found = list(self.children())[i]
+        found = _at(self, list(self.children()), i)
         return type(self)(found) if isinstance(i, slice) else found
 
     def __setitem__(self, i, module):
         """Replace the module with index i."""
+        if isinstance(i, slice):
+            raise TypeError(
+                f"{type(self).__name__}: only one module can be replaced at a time. Pass an index "
+                "instead of a slice"
+            )
         _check_module(self, i, module)
-        setattr(self, str(range(len(self))[i]), module)
+        setattr(self, str(_at(self, range(len(self)), i)), module)
 
     def append(self, module):
-        """Add `module` at the end, and return the container."""
+        """Add `module` at the end, and return the container.
+
+        Raises TypeError if `module` is not a module.
+        """
+        if isinstance(module, list | tuple):
+            raise TypeError(
+                f"{type(self).__name__}: append takes one module, got a {type(module).__name__}. "
+                "Use extend for several modules"
+            )
         _check_module(self, len(self), module)
         setattr(self, str(len(self)), module)
         return self
 
     def extend(self, modules):
-        """Add several `modules` at the end, and return the container."""
+        """Add several modules at the end, and return the container.
+
+        Args:
+            modules   an iterable of modules, such as a list or another container
+
+        Raises:
+            TypeError: modules are not an iterable of modules. Nothing is added
+        """
         modules = _listed(self, "extend", modules)
         for i, module in enumerate(modules):
             _check_module(self, len(self) + i, module)
@@ -84,7 +114,16 @@ class Sequential(Module):
         return self
 
     def insert(self, i, module):
-        """Insert `module` before the module with index `i`, and renumber the modules after it."""
+        """Insert a module, and renumber the modules after it. The result is None.
+
+        Args:
+            i        index of the module before which it is inserted, as in list.insert. A negative
+                     number counts from the end
+            module   the new module
+
+        Raises:
+            TypeError: module is not a module, or i is not a whole number
+        """
         _check_module(self, i, module)
         modules = list(self.children())
         modules.insert(i, module)
@@ -100,38 +139,56 @@ class ModuleList(Sequential):
     """A list of modules, which are called by the module that holds the list.
 
     Args:
-        modules   an iterable of modules
+        modules   an iterable of modules, such as a list, but not a dictionary
 
     Raises:
-        TypeError: an entry is not a module
+        TypeError: modules are not an iterable of modules
     """
 
     def __init__(self, modules=()):
-        if isinstance(modules, Module) or not hasattr(modules, "__iter__"):
+        if isinstance(modules, Module | dict | str) or not hasattr(modules, "__iter__"):
+            name = type(self).__name__
+            dictionary = isinstance(modules, dict)
+            prefix = "nn." if type(self).__module__.startswith("tinyattn.nn") else ""
+            advice = f"Write {prefix}{name}({'d.values()' if dictionary else '[a, b]'})"
+            found = f"the class {modules.__name__}" if isinstance(modules, type) else None
             raise TypeError(
-                "ModuleList: modules must be a list of modules, got "
-                f"{torch_hints.kind_of(modules)}. Write nn.ModuleList([a, b])"
+                f"{name}: modules must be a list of modules, got "
+                f"{found or torch_hints.kind_of(modules)}. {advice}"
             )
         super().__init__(list(modules))
 
     def __getitem__(self, i):
-        found = list(self.children())[i]
+        found = _at(self, list(self.children()), i)
         return ModuleList(found) if isinstance(i, slice) else found
 
     def forward(self, *inputs):
         """Raise NotImplementedError: a list does not define how `inputs` pass through it."""
         raise NotImplementedError(
-            "ModuleList.forward: a list only holds modules. Call its modules one by one"
+            f"{type(self).__name__}.forward: a list only holds modules. Call its modules one by "
+            "one, or put them into an nn.Sequential"
         )
 
 
 def _listed(self, call, modules):
-    if isinstance(modules, Module) and not hasattr(modules, "__iter__"):
+    if not hasattr(modules, "__iter__"):
+        one = isinstance(modules, Module)
+        advice = ". Write [module], or append(module)" if one else ""
         raise TypeError(
-            f"{type(self).__name__}: {call} needs a list of modules, got one "
-            f"{type(modules).__name__}. Write [module], or append(module)"
+            f"{type(self).__name__}: {call} needs a list of modules, got {'one ' if one else ''}"
+            f"{torch_hints.kind_of(modules)}{advice}"
         )
     return list(modules)
+
+
+def _at(self, entries, i):
+    """Return the entry or entries with index i, or raise IndexError if there is none."""
+    try:
+        return entries[i]
+    except IndexError:
+        n = len(entries)
+        expected = f"expected {-n} <= i < {n}" if n else "it contains no modules"
+        raise IndexError(f"{type(self).__name__}: {expected}, got i={i}") from None
 
 
 def _check_module(self, i, module):
@@ -146,6 +203,8 @@ def _found(module):
     if isinstance(module, type) and issubclass(module, Module):
         return f"the class {module.__name__}. Write {module.__name__}(...), with ()"
     advice = ". For a function, use its layer, for example nn.Tanh()" if callable(module) else ""
+    if isinstance(module, list | tuple):
+        advice = f". Write * before the {type(module).__name__} to pass its modules one by one"
     return f"{torch_hints.kind_of(module)}{advice}"
 
 
@@ -162,12 +221,11 @@ class ModuleDict(Module):
     Raises:
         TypeError: modules are not names with modules, a name is not a string, or a value is not a
             module
-        KeyError: a name is empty, contains a dot, or is an attribute of every module
+        KeyError: a name is empty, contains a dot, or is an attribute of every module,
+            such as "forward"
     """
 
     def __init__(self, modules=None):
-        if isinstance(modules, Module | type) and not isinstance(modules, ModuleDict):
-            modules = [modules]  # this raises the error
         self.update({} if modules is None else modules)
 
     def __setitem__(self, name, module):
@@ -193,7 +251,8 @@ class ModuleDict(Module):
     def __getitem__(self, name):
         modules = dict(self.named_children())
         if name not in modules:
-            raise KeyError(f"ModuleDict: there is no module {name!r}, only {', '.join(modules)}")
+            only = f"only {', '.join(modules)}" if modules else "because the dictionary is empty"
+            raise KeyError(f"ModuleDict: there is no module {name!r}, {only}")
         return modules[name]
 
     def __delitem__(self, name):
@@ -209,42 +268,55 @@ class ModuleDict(Module):
         return len(self.keys())
 
     def keys(self):
-        """Return the names in the order in which the modules were added."""
+        """Return the names of the modules, in the order in which they were added."""
         return dict(self.named_children()).keys()
 
     def values(self):
-        """Return the modules in the order in which they were added."""
+        """Return the modules, in the order in which they were added."""
         return dict(self.named_children()).values()
 
     def items(self):
-        """Return the pairs (name, module) in the order in which they were added."""
+        """Return the pairs (name, module), in the order in which they were added."""
         return dict(self.named_children()).items()
 
     def update(self, modules):
-        """Add or replace `modules`, a dictionary {name: module} or pairs (name, module)."""
-        try:
-            pairs = dict(modules).items()
-        except (TypeError, ValueError):
+        """Add modules. A module whose name exists already is replaced.
+
+        Args:
+            modules   dictionary {name: module}, or an iterable of pairs (name, module)
+
+        Raises:
+            TypeError: modules are not names with modules, a name is not a string, or a value is not
+                a module
+            KeyError: a name is empty, contains a dot, or is an attribute of every module
+        """
+        pairs = None
+        if isinstance(modules, ModuleDict) or not isinstance(modules, Module | type):
+            with suppress(TypeError, ValueError):
+                pairs = dict(modules).items()
+        if pairs is None:
+            found = f"the class {modules.__name__}" if isinstance(modules, type) else None
             raise TypeError(
                 "ModuleDict: modules must be a dictionary {name: module} or pairs (name, module), "
-                f"got {torch_hints.kind_of(modules)}"
-            ) from None
+                f"got {found or torch_hints.kind_of(modules)}"
+            )
         for name, module in pairs:
             self[name] = module
 
     def pop(self, name):
-        """Remove the module `name`, and return it. A name that is missing raises KeyError."""
+        """Remove the module `name` and return it. A missing name raises KeyError."""
         module = self[name]
         delattr(self, name)
         return module
 
     def clear(self):
-        """Remove all modules."""
+        """Remove all modules from the dictionary."""
         for name in list(self):
             del self[name]
 
     def forward(self, *inputs):
         """Raise NotImplementedError: a dictionary does not define how `inputs` pass through it."""
         raise NotImplementedError(
-            "ModuleDict.forward: a dictionary only holds modules. Call its modules by name"
+            f"{type(self).__name__}.forward: a dictionary only holds modules. Call its modules by "
+            "name"
         )

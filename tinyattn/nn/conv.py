@@ -46,7 +46,7 @@ class _Convolution(Module):
             ("dilation", dilation),
         ):
             if isinstance(value, tuple | list | np.ndarray) and len(value) != self.n_axes:
-                pair = ", or a tuple of 2, one for each axis of the window" * (self.n_axes == 2)
+                pair = ", or a pair (vertical, horizontal) of them" * (self.n_axes == 2)
                 raise ValueError(
                     f"{type(self).__name__}: {name} must be a whole number{pair}, got {value!r}"
                 )
@@ -68,7 +68,8 @@ class _Convolution(Module):
     def forward(self, x):
         """Apply the layer. Shape: x [B, in_channels, ...] → [B, out_channels, ...].
 
-        The axis B may be missing.
+        The axis B may be missing. For each ..., there is one axis in `nn.Conv1d` and two axes in
+        `nn.Conv2d`.
 
         Raises:
             ValueError: x does not have these axes or this number of channels, the kernel does not
@@ -87,8 +88,9 @@ class Conv1d(_Convolution):
         y[o, i] = bias[o] + Σ_c Σ_k weight[o, c, k] x[c, i · stride + k · dilation - padding]
         L' = ⌊(L + 2 padding - dilation (kernel_size - 1) - 1) / stride⌋ + 1
 
-    The parameters are weight [out_channels, in_channels / groups, kernel_size] and bias
-    [out_channels]. Their initial values are uniform in ±1/√(in_channels / groups · kernel_size).
+    Outside of the sequence, x is 0, and c counts the channels of a group (all with groups=1). The
+    parameters are weight [out_channels, in_channels / groups, kernel_size] and bias [out_channels].
+    Their initial values are uniform in ±1/√(in_channels / groups · kernel_size).
 
     Args:
         in_channels    number of channels of x
@@ -107,8 +109,8 @@ class Conv1d(_Convolution):
                        faster of "numpy" and "kernel")
 
     Raises:
-        ValueError: groups does not divide both numbers of channels, or an argument is not a whole
-            number in its range
+        ValueError: groups does not divide both numbers of channels, a number is not a whole number
+            in its range, or padding is an unknown string
     """
 
     n_axes, convolve = 1, staticmethod(F.conv1d)
@@ -117,10 +119,10 @@ class Conv1d(_Convolution):
 class Conv2d(_Convolution):
     """A convolution of images, which maps x [B, in_channels, H, W] to y [B, out_channels, H', W'].
 
-    The formula is that of `nn.Conv1d` with two axes. The parameters are weight [out_channels,
-    in_channels / groups, *kernel_size] and bias [out_channels]. Their initial values are uniform in
-    ±1/√(in_channels / groups · pixels of the kernel). The kernel size, stride, padding and dilation
-    are a number for both axes or a pair (vertical, horizontal).
+    The formula is the same as in `nn.Conv1d`, but with two axes. The parameters are weight
+    [out_channels, in_channels / groups, *kernel_size] and bias [out_channels]. Their initial values
+    are uniform in ±1/√(in_channels / groups · pixels of the kernel). The kernel size, stride,
+    padding and dilation are a number for both axes or a pair (vertical, horizontal).
 
     Args:
         in_channels    number of channels of x
@@ -139,8 +141,8 @@ class Conv2d(_Convolution):
                        faster of "numpy" and "kernel")
 
     Raises:
-        ValueError: groups does not divide both numbers of channels, or an argument is not a whole
-            number in its range
+        ValueError: groups does not divide both numbers of channels, a number is not a whole number
+            in its range, padding is an unknown string, or a tuple is not a pair
     """
 
     n_axes, convolve = 2, staticmethod(F.conv2d)
@@ -162,7 +164,8 @@ class _Pool(Module):
 
         Raises:
             ValueError: x does not have these axes, the window does not fit into x, padding exceeds
-                half of the window, or impl is unknown
+                half of the window, a tuple does not have one number for each axis of the window, or
+                impl is unknown
         """
         options = self.kernel_size, self.stride, self.padding
         return type(self).pool(x, *options, impl=self.impl)
@@ -183,6 +186,9 @@ class MaxPool1d(_Pool):
         padding       number of positions with -inf on each side, at most kernel_size / 2
         impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
                       faster of "numpy" and "kernel")
+
+    Raises:
+        ValueError: a number is not a whole number in its range
     """
 
     pool = staticmethod(F.max_pool1d)
@@ -195,13 +201,16 @@ class MaxPool2d(_Pool):
     the same way. Equal maxima share the gradient.
 
     Args:
-        kernel_size   size of the window, one number or a pair
+        kernel_size   size of the window, one number or a pair (vertical, horizontal)
         stride        distance between neighbouring windows, one number or a pair, or None for
                       kernel_size
         padding       number of pixels with -inf on each side, one number or a pair, at most
                       kernel_size / 2
         impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
                       faster of "numpy" and "kernel")
+
+    Raises:
+        ValueError: a number is not a whole number in its range
     """
 
     pool = staticmethod(F.max_pool2d)
@@ -214,13 +223,16 @@ class AvgPool2d(_Pool):
     the same way.
 
     Args:
-        kernel_size   size of the window, one number or a pair
+        kernel_size   size of the window, one number or a pair (vertical, horizontal)
         stride        distance between neighbouring windows, one number or a pair, or None for
                       kernel_size
         padding       number of zeros on each side, one number or a pair, at most kernel_size / 2,
                       which count in the mean
         impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the
                       faster of "numpy" and "kernel")
+
+    Raises:
+        ValueError: a number is not a whole number in its range
     """
 
     pool = staticmethod(F.avg_pool2d)

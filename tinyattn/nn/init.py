@@ -46,7 +46,7 @@ def uniform_(tensor, a=0.0, b=1.0, rng=None):
 
     Raises:
         ValueError: a > b, or a or b is not finite
-        TypeError: the tensor is not a floating-point Tensor
+        TypeError: the tensor is not a floating-point Tensor, or a or b is not a number
     """
     _check_tensor("uniform_", tensor)
     check_range("uniform_", above=-math.inf, below=math.inf, a=a, b=b)
@@ -65,8 +65,8 @@ def normal_(tensor, mean=0.0, std=1.0, rng=None):
         rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
-        ValueError: std is negative
-        TypeError: the tensor is not a floating-point Tensor
+        ValueError: std is negative, or mean or std is NaN
+        TypeError: the tensor is not a floating-point Tensor, or mean or std is not a number
     """
     _check_tensor("normal_", tensor)
     check_range("normal_", mean=mean)
@@ -89,9 +89,9 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
         rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
-        ValueError: std is not positive, a is not below b, or [a, b] is 5 or more standard
-            deviations from the mean
-        TypeError: the tensor is not a floating-point Tensor
+        ValueError: std is not positive and finite, a is not below b, or [a, b] is 5 or more
+            standard deviations from the mean
+        TypeError: the tensor is not a floating-point Tensor, or another argument is not a number
     """
     _check_tensor("trunc_normal_", tensor)
     rng = generator(rng)
@@ -101,7 +101,7 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
         raise ValueError(f"trunc_normal_: expected a < b, got a={a}, b={b}")
     if not ((b - mean) / std > -5 and (a - mean) / std < 5):
         raise ValueError(
-            f"trunc_normal_: the interval [{a}, {b}] contains hardly any numbers of a normal "
+            f"trunc_normal_: [a, b] = [{a}, {b}] contains hardly any numbers of a normal "
             f"distribution with mean={mean} and std={std}. Choose a and b around the mean"
         )
     values = rng.normal(mean, std, tensor.shape)
@@ -126,12 +126,12 @@ def constant_(tensor, val):
 
 
 def ones_(tensor):
-    """Fill `tensor` with 1, and return it."""
+    """Fill `tensor` with 1, and return it. Anything but a Tensor raises TypeError."""
     return _constant("ones_", tensor, 1)
 
 
 def zeros_(tensor):
-    """Fill `tensor` with 0, and return it."""
+    """Fill `tensor` with 0, and return it. Anything but a Tensor raises TypeError."""
     return _constant("zeros_", tensor, 0)
 
 
@@ -140,6 +140,7 @@ def eye_(tensor):
 
     Raises:
         ValueError: the tensor is not a matrix
+        TypeError: the tensor is not a Tensor
     """
     _check_tensor("eye_", tensor, "fiub")
     if tensor.ndim != 2:
@@ -226,7 +227,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=
     """
     check_range("kaiming_uniform_", a=a, optional=("a",))
     fan = _fan("kaiming_uniform_", tensor, mode)
-    bound = math.sqrt(3) * calculate_gain(nonlinearity, a) / math.sqrt(fan)
+    bound = math.sqrt(3) * _gain("kaiming_uniform_", nonlinearity, a) / math.sqrt(fan)
     return uniform_(tensor, -bound, bound, rng)
 
 
@@ -254,7 +255,8 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=N
     Source: He et al. 2015.
     """
     check_range("kaiming_normal_", a=a, optional=("a",))
-    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan("kaiming_normal_", tensor, mode))
+    gain = _gain("kaiming_normal_", nonlinearity, a)
+    std = gain / math.sqrt(_fan("kaiming_normal_", tensor, mode))
     return normal_(tensor, 0.0, std, rng)
 
 
@@ -315,12 +317,17 @@ def calculate_gain(nonlinearity, param=None):
         TypeError: param is not a number
     """
     check_range("calculate_gain", param=param, optional=("param",))
-    if nonlinearity == "leaky_relu":
+    return _gain("calculate_gain", nonlinearity, param)
+
+
+def _gain(name, nonlinearity, param):
+    if isinstance(nonlinearity, str) and nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
     if not isinstance(nonlinearity, str) or nonlinearity not in GAINS:
+        advice = '. Use "relu", which is similar' if nonlinearity in ("gelu", "silu", "elu") else ""
         raise ValueError(
-            f"calculate_gain: nonlinearity must be leaky_relu or one of {', '.join(GAINS)}, got "
-            f"{nonlinearity!r}"
+            f"{name}: nonlinearity must be one of leaky_relu, {', '.join(GAINS)}, got "
+            f"{nonlinearity!r}{advice}"
         )
     return GAINS[nonlinearity]
 
@@ -329,9 +336,10 @@ def _fans(name, tensor):
     """Return (fan-in, fan-out) of a weight [out, in, *window]. Errors begin with `name`."""
     _check_tensor(name, tensor)
     if tensor.ndim < 2 or tensor.size == 0:
+        advice = ". For a bias, use zeros_ or uniform_" if tensor.ndim == 1 else ""
         raise ValueError(
             f"{name}: tensor must be a weight [out, in, ...] with at least one element, because of "
-            f"its fan-in and fan-out, got shape {tensor.shape}. For a bias, use zeros_ or uniform_"
+            f"its fan-in and fan-out, got shape {tensor.shape}{advice}"
         )
     out, into, *window = tensor.shape
     return into * math.prod(window), out * math.prod(window)
@@ -430,7 +438,7 @@ class SkipInit(np.random.Generator):
             size   shape of the result. None: a scalar
 
         Returns:
-            a read-only array of NaN, which takes the memory of a single number
+            a read-only array of NaN in float32, which takes the memory of a single number
         """
         return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), () if size is None else size)
 
@@ -443,7 +451,7 @@ class SkipInit(np.random.Generator):
             size    shape of the result. None: a scalar
 
         Returns:
-            a read-only array of NaN, which takes the memory of a single number
+            a read-only array of NaN in float32, which takes the memory of a single number
         """
         return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), () if size is None else size)
 

@@ -49,7 +49,8 @@ class Linear(Module):
         """Apply the layer. Shape: x [..., in_features] → [..., out_features].
 
         Raises:
-            ValueError: x has a different number of features
+            ValueError: the last axis of x does not have in_features numbers
+            TypeError: x does not consist of numbers
         """
         return linear(as_tensor(x), self.weight, self.bias)
 
@@ -61,8 +62,8 @@ class Linear(Module):
 class Embedding(Module):
     """A table with a vector for each id, y = weight[ids].
 
-    The parameter is weight [num_embeddings, embedding_dim], drawn from a standard normal
-    distribution.
+    The parameter is weight [num_embeddings, embedding_dim]. Its initial values are drawn from a
+    standard normal distribution.
 
     Args:
         num_embeddings   number of ids, which are 0, ..., num_embeddings - 1
@@ -97,7 +98,10 @@ class Embedding(Module):
             self.weight.data = weight
 
     def forward(self, ids):
-        """Look up the vectors. Shape: ids [...] → [..., embedding_dim].
+        """Look up the vector of each id. Shape: ids [...] → [..., embedding_dim].
+
+        Args:
+            ids   integers from 0 to num_embeddings - 1
 
         Raises:
             TypeError: the ids are not integers
@@ -118,7 +122,7 @@ class MLP(Module):
     nonlinearity follows the last layer.
 
     Args:
-        sizes        numbers of features before the first layer and after each layer, a list
+        sizes        list of the number of features of x and the numbers after each layer
         activation   class of the nonlinearity, or a function without arguments that returns a
                      module
         bias         False: the linear layers have no bias
@@ -127,7 +131,7 @@ class MLP(Module):
 
     Raises:
         ValueError: there are fewer than two sizes, or a size is not a whole number of at least 1
-        TypeError: sizes is a single number, or activation does not return a module
+        TypeError: sizes is not a list, or activation does not return a module
     """
 
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
@@ -148,7 +152,7 @@ class MLP(Module):
         """Apply all layers. Shape: x [..., sizes[0]] → [..., sizes[-1]].
 
         Raises:
-            ValueError: x has a different number of features
+            ValueError: the last axis of x does not have sizes[0] numbers
         """
         return self.layers(x)
 
@@ -173,7 +177,11 @@ class Flatten(Module):
 
     Args:
         start_dim   first axis that is merged. The default 1 keeps the batch axis
-        end_dim     last axis that is merged. The default -1 is the last axis of x
+        end_dim     last axis that is merged. Negative numbers count from the end, so the default -1
+                    is the last axis of x
+
+    Raises:
+        TypeError: start_dim or end_dim is not a whole number
     """
 
     def __init__(self, start_dim=1, end_dim=-1):
@@ -181,7 +189,7 @@ class Flatten(Module):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, x):
-        """Merge the axes. Shape with the default arguments: x [B, ...] → [B, n].
+        """Merge the axes from start_dim to end_dim. Shape with the defaults: x [B, ...] → [B, n].
 
         Raises:
             ValueError: start_dim or end_dim is not an axis of x, or start_dim comes after end_dim
@@ -189,9 +197,12 @@ class Flatten(Module):
         x = as_tensor(x)
         start, end = (d + x.ndim if d < 0 else d for d in (self.start_dim, self.end_dim))
         if not 0 <= start <= end < x.ndim:
+            single = x.ndim == 1 and (self.start_dim, self.end_dim) == (1, -1)
+            advice = ". For a single example without a batch axis, pass x[None]" if single else ""
             raise ValueError(
                 "Flatten: start_dim and end_dim must be axes of x in ascending order, got "
                 f"start_dim={self.start_dim}, end_dim={self.end_dim} for x of shape {x.shape}"
+                f"{advice}"
             )
         length = int(np.prod(x.shape[start : end + 1], dtype=np.int64))
         return x.reshape((*x.shape[:start], length, *x.shape[end + 1 :]))
@@ -209,7 +220,7 @@ class Dropout(Module):
               generator, which `ta.seed` sets
 
     Raises:
-        ValueError: p is not between 0 and 1
+        ValueError: p is not from 0 to 1
         TypeError: p is not a number
     """
 
@@ -218,7 +229,7 @@ class Dropout(Module):
         self.p, self.rng = p, None if rng is None else generator(rng)
 
     def forward(self, x):
-        """Apply the layer. Shape: x [...] → [...]."""
+        """Replace numbers by 0 in training, otherwise return x. Shape: x [...] → [...]."""
         return F.dropout(x, self.p, self.training, self.rng)
 
     def extra_repr(self):

@@ -5,6 +5,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
+from tinyattn.nn.cache import KeyValueCache
 from tinyattn.nn.containers import ModuleList
 from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module
@@ -23,7 +24,8 @@ class GroupedQueryAttention(Module):
     A head has d = d_model / H features, R is the rotation by an `nn.RotaryEmbedding`, and the
     matrices are the weights of q_proj, k_proj, v_proj and o_proj. num_kv_heads = num_heads gives
     ordinary attention, and 1 gives multi-query attention. The cache of keys and values is smaller
-    by the factor H/G. Parameter names are the same as in Llama in the Transformers library.
+    by the factor H/G than in ordinary attention. Parameter names are the same as in Llama in the
+    Transformers library.
 
     Args:
         d_model        number of features
@@ -36,8 +38,10 @@ class GroupedQueryAttention(Module):
                        default generator
 
     Raises:
-        ValueError: num_heads does not divide d_model, num_kv_heads does not divide num_heads, d is
-            odd, or rotary has another number of features
+        ValueError: a size is not a whole number of at least 1, num_heads does not divide d_model,
+            num_kv_heads does not divide num_heads, d is odd, or rotary has a different number of
+            features
+        TypeError: rotary is not a module
 
     Source: Ainslie et al. 2023, and Touvron et al. 2023.
     """
@@ -52,6 +56,17 @@ class GroupedQueryAttention(Module):
                 f"num_heads={num_heads}"
             )
         d = d_model // num_heads
+        if rotary is None and d % 2:
+            raise ValueError(
+                "GroupedQueryAttention: d_model / num_heads must be even, because features are "
+                f"rotated in pairs, got {d_model} / {num_heads} = {d}"
+            )
+        if not (rotary is None or isinstance(rotary, Module)):
+            found = f"the class {rotary.__name__}" if isinstance(rotary, type) else repr(rotary)
+            raise TypeError(
+                f"GroupedQueryAttention: rotary must be a module or None, got {found}. Write "
+                f"nn.RotaryEmbedding({d})"
+            )
         if getattr(rotary, "d", d) != d:
             raise ValueError(
                 f"GroupedQueryAttention: rotary must have d_model / num_heads = {d} features, got "
@@ -70,16 +85,19 @@ class GroupedQueryAttention(Module):
 
         Args:
             x       the tokens
-            mask    bool [T, S] or [B, T, S], True where token t may attend to token s, in addition
-                    to the causal mask (s ≤ t). None: only the causal mask applies
+            mask    bool [T, S] or [B, T, S], where any axis may have length 1, True where token t
+                    may attend to token s, in addition to the causal mask (s ≤ t). To hide padding,
+                    pass keep[:, None, :], where keep [B, S] is False for padding. None: only the
+                    causal mask applies
             cache   an `nn.KeyValueCache` of all earlier tokens, so x contains only the T next
                     tokens, and S counts all tokens. Without a cache, S = T
             impl    "sums" (loops), "numpy" (can be differentiated more than once), "kernel"
                     (compiled) or "auto" (the faster of "numpy" and "kernel")
 
         Raises:
-            ValueError: the shapes do not fit, or impl has another value
-            TypeError: the mask is not bool
+            ValueError: x or the mask has a different shape, the cache belongs to another batch or
+                layer, or impl is unknown
+            TypeError: the mask is not bool, or cache is not an `nn.KeyValueCache`
             RuntimeError: a cache is used while gradients are recorded
         """
         x = as_tensor(x)
@@ -87,6 +105,21 @@ class GroupedQueryAttention(Module):
             raise ValueError(
                 f"GroupedQueryAttention: x must be [B, T, {self.num_heads * self.d}], got shape "
                 f"{x.shape}"
+                + (
+                    ". For a single sequence, pass x[None]"
+                    if x.shape[1:] == (self.num_heads * self.d,)
+                    else ""
+                )
+            )
+        if not (cache is None or isinstance(cache, KeyValueCache)):
+            raise TypeError(
+                "GroupedQueryAttention: cache must be an nn.KeyValueCache or None, got "
+                f"{type(cache).__name__}"
+                + (
+                    ". Pass the cache of this layer alone"
+                    if isinstance(cache, list | tuple)
+                    else ""
+                )
             )
         B, T, _ = x.shape
         G, share = self.num_kv_heads, self.num_heads // self.num_kv_heads
@@ -116,8 +149,9 @@ class GroupedQueryAttention(Module):
         lengths = zip(mask.shape[::-1], (S, T, B), strict=False)
         if mask.ndim not in (2, 3) or not all(n in (1, m) for n, m in lengths):
             raise ValueError(
-                f"GroupedQueryAttention: mask must be [T, S] or [B, T, S] = {(B, T, S)}, got shape "
-                f"{mask.shape}. To hide padding with keep [B, S], pass keep[:, None, :]"
+                "GroupedQueryAttention: mask must be [T, S] or [B, T, S] with [B, T, S] = "
+                f"{(B, T, S)} (any axis may have length 1), got shape {mask.shape}. To hide "
+                "padding with keep [B, S], pass keep[:, None, :]"
             )
         return mask[:, None] if mask.ndim == 3 else mask
 
@@ -141,6 +175,9 @@ class SwiGLU(Module):
         bias       True: the projections have a bias
         rng        seed or numpy.random.Generator for the initial values, or None for the default
                    generator
+
+    Raises:
+        ValueError: d_model or d_hidden is not a whole number of at least 1
     """
 
     def __init__(self, d_model, d_hidden, bias=False, rng=None):
@@ -154,7 +191,7 @@ class SwiGLU(Module):
         """Apply the network. Shape: x [..., d_model] → [..., d_model].
 
         Raises:
-            ValueError: x has a different number of features
+            ValueError: the last axis of x does not have d_model numbers
         """
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
@@ -173,13 +210,15 @@ class LlamaBlock(Module):
         d_hidden       number of hidden features of the feed-forward network
         rotary         an `nn.RotaryEmbedding` of d_model / num_heads features, which several layers
                        may share, or None for a new one
-        eps            ε of the norms
+        eps            ε >= 0 of the norms, which keeps the divisor away from 0
         rng            seed or numpy.random.Generator for the initial values, or None for the
                        default generator
 
     Raises:
-        ValueError: num_heads does not divide d_model, num_kv_heads does not divide num_heads, or
-            rotary has another number of features
+        ValueError: a number is outside of its range, num_heads does not divide d_model,
+            num_kv_heads does not divide num_heads, d_model / num_heads is odd, or rotary has a
+            different number of features
+        TypeError: eps is not a number, or rotary is not a module
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary=None, eps=1e-5, rng=None):
@@ -196,12 +235,13 @@ class LlamaBlock(Module):
         """Apply the layer. Shape: x [B, T, d_model] → [B, T, d_model].
 
         Args:
-            x       the tokens
+            x       the tokens. Each of them attends to itself and to all earlier tokens
             cache   an `nn.KeyValueCache` of all earlier tokens, so x contains only the T next
                     tokens, or None
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: x has a different shape, or the cache belongs to another batch or layer
+            TypeError: cache is not an `nn.KeyValueCache`
             RuntimeError: a cache is used while gradients are recorded
         """
         x = x + self.self_attn(self.input_layernorm(x), cache=cache)
@@ -212,26 +252,29 @@ class LlamaBlocks(ModuleList):
     """The layers of `models.Llama`, several instances of `LlamaBlock` applied one after the other.
 
     Args:
-        modules   the blocks, in the order in which they are applied
+        modules   list of the blocks, in the order in which they are applied
+
+    Raises:
+        TypeError: modules are not a list of modules
     """
 
     def forward(self, x, cache=None):
         """Apply the blocks. Shape: x [B, T, d_model] → [B, T, d_model].
 
         Args:
-            x       the tokens
+            x       the tokens. Each of them attends to itself and to all earlier tokens
             cache   a list with an `nn.KeyValueCache` of all earlier tokens for each block, so x
                     contains only the T next tokens, or None
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: x has a different shape, or a cache belongs to another batch or layer
             TypeError: cache is not a list with a cache for each block
             RuntimeError: a cache is used while gradients are recorded
         """
         if cache is not None and (not isinstance(cache, list | tuple) or len(cache) != len(self)):
             raise TypeError(
-                f"LlamaBlocks: cache must be a list with an nn.KeyValueCache for each of the "
-                f"{len(self)} blocks, got {type(cache).__name__}"
+                f"LlamaBlocks: cache must be a list of length {len(self)} with an nn.KeyValueCache "
+                f"for each block, got a {type(cache).__name__}"
                 + (f" of length {len(cache)}" if isinstance(cache, list | tuple) else "")
             )
         for i, block in enumerate(self):

@@ -40,7 +40,7 @@ class MSELoss(_Loss):
         With reduction="none", the result is [...].
 
         Raises:
-            ValueError: the shapes differ
+            ValueError: input and target have different shapes
         """
         return F.mse_loss(input, target, self.reduction)
 
@@ -61,13 +61,13 @@ class L1Loss(_Loss):
         With reduction="none", the result is [...].
 
         Raises:
-            ValueError: the shapes differ
+            ValueError: input and target have different shapes
         """
         return F.l1_loss(input, target, self.reduction)
 
 
 class HuberLoss(_Loss):
-    """The Huber loss of input x and target t, a parabola for small errors, a line for large ones.
+    """The Huber loss of input x and target t, a parabola for small and a line for large errors.
 
     The loss of an element is (x - t)² / 2 if |x - t| ≤ δ, and δ (|x - t| - δ/2) otherwise.
 
@@ -77,6 +77,7 @@ class HuberLoss(_Loss):
 
     Raises:
         ValueError: delta is not positive, or the reduction is unknown
+        TypeError: delta is not a number
     """
 
     def __init__(self, *, reduction="mean", delta=1.0):
@@ -90,7 +91,7 @@ class HuberLoss(_Loss):
         With reduction="none", the result is [...].
 
         Raises:
-            ValueError: the shapes differ
+            ValueError: input and target have different shapes
         """
         return F.huber_loss(input, target, self.reduction, self.delta)
 
@@ -102,7 +103,8 @@ class BCELoss(_Loss):
     scores, use `BCEWithLogitsLoss`.
 
     Args:
-        weight      factor >= 0 for each element, broadcast to the input, or None for 1
+        weight      factor >= 0 of the loss of each element, broadcast to the input, or None for 1.
+                    "mean" divides by the number of elements, whatever the weights are
         reduction   "mean" or "sum" of the losses of all elements, or "none" for the loss of each
 
     Raises:
@@ -117,11 +119,11 @@ class BCELoss(_Loss):
     def forward(self, input, target):
         """Compute the loss. Shape: probabilities input [...], target [...] → one number.
 
-        With reduction="none", the result is [...].
+        The targets are numbers from 0 to 1. With reduction="none", the result is [...].
 
         Raises:
-            ValueError: the shapes differ, an input or a target is not between 0 and 1, or a weight
-                is negative or does not broadcast
+            ValueError: input and target have different shapes, one of their numbers is not from 0
+                to 1, or the weight is negative or does not broadcast to the input
         """
         return F.binary_cross_entropy(input, target, self.weight, self.reduction)
 
@@ -130,14 +132,15 @@ class CrossEntropyLoss(_Loss):
     """The cross-entropy of scores x for C classes, -ln softmax(x)[target].
 
     Args:
-        weight            factor >= 0 for the loss of each class [C], or None for 1. With "mean",
-                          the sum is divided by the sum of the weights of the targets
+        weight            factor >= 0 for the loss of each class [C], or None for 1. "mean" divides
+                          by the sum of the weights of all targets or, for probabilities, by the
+                          number of examples
         ignore_index      targets with this value have the loss 0 and do not count in the mean,
-                          which is NaN if all have it
-        reduction         "mean" or "sum" of the losses of all elements, or "none" for the loss of
+                          which is NaN if all have it. It has no effect on probabilities
+        reduction         "mean" or "sum" of the losses of all targets, or "none" for the loss of
                           each
-        label_smoothing   ε from 0 to 1, with which the one-hot target becomes
-                          (1 - ε) target + ε / C
+        label_smoothing   ε from 0 to 1, with which the probabilities of the target (1 for the right
+                          class) become (1 - ε) target + ε / C
 
     Raises:
         ValueError: the reduction is unknown
@@ -152,13 +155,15 @@ class CrossEntropyLoss(_Loss):
     def forward(self, input, target):
         """Compute the loss. Shape: scores input [B, C, ...], target [B, ...] → one number.
 
-        With reduction="none", the result is [B, ...]. A single example may be [C], with one number
-        as target. Instead of classes, the target may be probabilities in the shape of the input.
+        The targets are classes, whole numbers from 0 to C - 1, or probabilities of all classes in
+        the shape of the input. With reduction="none", the result is [B, ...]. A single example may
+        be [C], with one class as target.
 
         Raises:
-            ValueError: the shapes do not fit, a weight is negative, or a probability or
-                label_smoothing is not from 0 to 1
-            TypeError: the targets are neither whole numbers nor probabilities
+            ValueError: the target has a different shape, weight is not [C] or is negative, or a
+                probability or label_smoothing is not from 0 to 1
+            TypeError: the targets are neither whole numbers nor probabilities, or label_smoothing
+                is not a number
             IndexError: a class is outside of [0, C)
         """
         return F.cross_entropy(
@@ -177,7 +182,8 @@ class BCEWithLogitsLoss(_Loss):
     It is computed without overflow, unlike σ(x) followed by `BCELoss`.
 
     Args:
-        weight       factor >= 0 for each element, broadcast to the input, or None for 1
+        weight       factor >= 0 of the loss of each element, broadcast to the input, or None for 1.
+                     "mean" divides by the number of elements, whatever the weights are
         reduction    "mean" or "sum" of the losses of all elements, or "none" for the loss of each
         pos_weight   factor >= 0 for the term t ln σ(x) of the positive examples, broadcast to the
                      input, or None for 1
@@ -195,11 +201,11 @@ class BCEWithLogitsLoss(_Loss):
     def forward(self, input, target):
         """Compute the loss. Shape: scores input [...], target [...] → one number.
 
-        With reduction="none", the result is [...].
+        The targets are numbers from 0 to 1. With reduction="none", the result is [...].
 
         Raises:
-            ValueError: the shapes differ, a target is not between 0 and 1, or a weight is negative
-                or does not broadcast
+            ValueError: input and target have different shapes, a target is not from 0 to 1, or
+                weight or pos_weight is negative or does not broadcast to the input
         """
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, self.reduction, self.pos_weight

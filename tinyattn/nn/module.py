@@ -34,7 +34,8 @@ class Parameter(Tensor):
         requires_grad   False: the parameter is frozen
 
     Raises:
-        TypeError: data are not numbers, or an array of whole numbers without dtype=
+        TypeError: data are not real numbers, or the dtype of the parameter would not be floating
+            point (unless it is frozen), for example because data are an array of whole numbers
     """
 
     __slots__ = ()
@@ -51,6 +52,10 @@ class Buffer(Tensor):
         dtype           dtype, or None for the dtype of data if they are an array, float32 if they
                         are Python floats, and int64 if they are Python integers
         requires_grad   True: the buffer gets a gradient, which is unusual
+
+    Raises:
+        TypeError: data are not real numbers or booleans, or requires_grad is True and they are not
+            floating point
     """
 
     __slots__ = ()
@@ -97,16 +102,18 @@ class Module(torch_hints.ModuleTorchNames):
     __init__.__signature__ = Signature([Parameter_("self", Parameter_.POSITIONAL_OR_KEYWORD)])
 
     def forward(self, *inputs, **options):
-        """Compute the output from `inputs` and `options`. Every subclass defines this method."""
+        """Compute the output from `inputs` and `options`. Every subclass defines this method.
+
+        Without such a definition, NotImplementedError is raised.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...). Define one")
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         for name in ("_init_", "__int__", "__init", "init__", "_init"):
             if name in vars(cls) and "__init__" not in vars(cls):
-                raise TypeError(
-                    f"{cls.__name__} defines {name}. Did you mean __init__, with two _ at each end?"
-                )
+                ends = "" if name == "__int__" else ", with two _ at each end"
+                raise TypeError(f"{cls.__name__} defines {name}. Did you mean __init__{ends}?")
         if cls.__module__.startswith("tinyattn."):
             torch_hints.explain_arguments(cls)
 
@@ -136,7 +143,10 @@ class Module(torch_hints.ModuleTorchNames):
     # ---- parts
 
     def named_children(self):
-        """Yield (attribute name, module) for the modules directly inside this module."""
+        """Yield (attribute name, module) for the modules directly inside this module.
+
+        An attribute that is a list or dictionary of modules raises TypeError.
+        """
         for name, value in vars(self).items():
             if isinstance(value, Module):
                 yield name, value
@@ -152,7 +162,7 @@ class Module(torch_hints.ModuleTorchNames):
         """Yield (name, module) for this module and all modules inside, each once, outer ones first.
 
         Args:
-            prefix   name of this module, with which all other names begin
+            prefix   name of this module, with which all other names begin, by default ""
         """
         seen, todo = set(), [(prefix, self)]
         while todo:
@@ -184,7 +194,11 @@ class Module(torch_hints.ModuleTorchNames):
         return visit(self, "")
 
     def named_parameters(self):
-        """Yield (name, parameter) for each parameter, and only once if several modules share it."""
+        """Yield (name, parameter) for each parameter, and only once if several modules share it.
+
+        A name consists of attribute names joined by dots, such as "layers.0.weight". An attribute
+        that is a list or dictionary of modules or parameters raises TypeError.
+        """
         seen = set()
         for name, p in self._named_tensors(Parameter):
             if id(p) not in seen:
@@ -193,11 +207,11 @@ class Module(torch_hints.ModuleTorchNames):
 
     @torch_hints.with_torch_hints
     def parameters(self):
-        """Yield all parameters, which you pass to an optimizer."""
+        """Yield all parameters, each once. Pass them to an optimizer."""
         return (p for _, p in self.named_parameters())
 
     def named_buffers(self):
-        """Yield (name, buffer) for each tensor that is saved but not trained."""
+        """Yield (name, buffer) for each `nn.Buffer`, a tensor that is saved but not trained."""
         return self._named_tensors(Buffer)
 
     def num_parameters(self):
@@ -210,7 +224,10 @@ class Module(torch_hints.ModuleTorchNames):
     # ---- saving and loading
 
     def state_dict(self):
-        """Return {name: array} with copies of all parameters and buffers, named as in PyTorch."""
+        """Return {name: array} with copies of all parameters and buffers, named as in PyTorch.
+
+        A tensor that several modules share appears under each of its names.
+        """
         return {name: t.data.copy() for name, t in self._named_tensors(SAVED_KINDS)}
 
     @torch_hints.with_torch_hints
@@ -228,8 +245,8 @@ class Module(torch_hints.ModuleTorchNames):
 
         Raises:
             TypeError: state is not a dictionary
-            KeyError: names are missing or unexpected, or shapes differ. The error lists all of
-                these names, and nothing is changed
+            KeyError: names are missing or unexpected, shapes differ, or values are not real
+                numbers. The error lists all of these names, and nothing is changed
         """
         if not hasattr(state, "items"):
             raise TypeError(
@@ -244,6 +261,11 @@ class Module(torch_hints.ModuleTorchNames):
             f"shape: {n} is {own[n].shape} here, {a.shape} in the state dict"
             for n, a in arrays.items()
             if n in own and own[n].shape != a.shape
+        ]
+        problems += [
+            f"values: {n} must consist of real numbers, got {a.dtype}"
+            for n, a in arrays.items()
+            if n in own and a.dtype.kind in "USOMmc"
         ]
         if missing or problems:
             advice = (
@@ -267,7 +289,7 @@ class Module(torch_hints.ModuleTorchNames):
         """Switch this module and all modules inside to training mode, and return this module.
 
         Args:
-            mode   False: switch to evaluation mode
+            mode   False: switch to evaluation mode instead
         """
         for module in self.modules():
             module.training = mode
@@ -279,12 +301,12 @@ class Module(torch_hints.ModuleTorchNames):
 
     @torch_hints.with_torch_hints
     def zero_grad(self):
-        """Set the gradients of all parameters to None."""
+        """Set the gradients of all parameters of this module to None."""
         for p in self.parameters():
             p.grad = None
 
     def apply(self, f):
-        """Call a function with each module inside and then with this module, which is returned.
+        """Call a function with each module inside and then with this module. Return this module.
 
             model.apply(lambda m: nn.init.zeros_(m.bias) if isinstance(m, nn.Linear) else None)
 
@@ -300,7 +322,7 @@ class Module(torch_hints.ModuleTorchNames):
         """Make all parameters trainable, or freeze them, and return the module.
 
         Args:
-            requires_grad   False: freeze the parameters
+            requires_grad   True: the parameters are trainable. False: they are frozen
         """
         for p in self.parameters():
             p.requires_grad = requires_grad
@@ -317,10 +339,10 @@ class Module(torch_hints.ModuleTorchNames):
         Raises:
             TypeError: dtype is not a floating-point dtype. Nothing is changed
         """
-        if np.dtype(dtype).kind != "f":
+        if dtype is None or np.dtype(dtype).kind != "f":  # np.dtype(None) would be float64
             raise TypeError(
                 f"{type(self).__name__}.astype: dtype must be floating point, such as np.float64, "
-                f"got {np.dtype(dtype)}"
+                f"got {dtype if dtype is None else np.dtype(dtype)}"
             )
         for t in {id(t): t for _, t in self._named_tensors(SAVED_KINDS)}.values():
             if t.dtype.kind == "f":
@@ -336,13 +358,13 @@ class Module(torch_hints.ModuleTorchNames):
         inputs and options, it is not called, and the table has no shapes.
 
         Args:
-            inputs    arguments of this call
+            inputs    arguments of this call, such as a batch of examples (but not its shape)
             options   keyword arguments of this call
         """
         return Summary(self, inputs, options)
 
     def extra_repr(self):
-        """Return the text in brackets after the name of the class in a printed module."""
+        """Return the text, such as the sizes, that a printed module shows after its class name."""
         return ""
 
     def __repr__(self):

@@ -27,7 +27,9 @@ def _as_shape(shape):
 class LayerNorm(Module):
     """Layer norm, y = (x - mean) / √(var + ε) · weight + bias, for each position separately.
 
-    The mean and the variance are computed over the last axes. Source: Ba, Kiros, Hinton 2016.
+    The mean and the variance of n numbers, both with the divisor n, are computed over the last
+    axes. The parameters weight and bias have the shape normalized_shape, and are initially 1 and 0.
+    Source: Ba, Kiros, Hinton 2016.
 
     Args:
         normalized_shape     sizes of the last axes, which are normalized together, or one number
@@ -37,7 +39,8 @@ class LayerNorm(Module):
         bias                 False: there is no bias
 
     Raises:
-        ValueError: a size is not a whole number of at least 1, or eps is negative
+        ValueError: a size is not a whole number of at least 1, or eps is negative or infinite
+        TypeError: eps is not a number
     """
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True):
@@ -48,7 +51,7 @@ class LayerNorm(Module):
         self.bias = _zeros(self.normalized_shape) if elementwise_affine and bias else None
 
     def forward(self, x):
-        """Apply the layer. Shape: x [..., *normalized_shape] → the same.
+        """Normalize x over its last axes. Shape: x [..., *normalized_shape] → the same.
 
         Raises:
             ValueError: the sizes of the last axes of x differ from normalized_shape
@@ -62,7 +65,8 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """Root-mean-square norm, y = x / √(mean(x²) + ε) · weight, over the last axes.
 
-    Source: Zhang, Sennrich 2019.
+    The parameter weight has the shape normalized_shape, and is initially 1. Source: Zhang, Sennrich
+    2019.
 
     Args:
         normalized_shape     sizes of the last axes, which are normalized together, or one number
@@ -72,7 +76,8 @@ class RMSNorm(Module):
         elementwise_affine   False: there is no weight
 
     Raises:
-        ValueError: a size is not a whole number of at least 1, or eps is negative
+        ValueError: a size is not a whole number of at least 1, or eps is negative or infinite
+        TypeError: eps is not a number
     """
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True):
@@ -82,7 +87,7 @@ class RMSNorm(Module):
         self.weight = _ones(self.normalized_shape) if elementwise_affine else None
 
     def forward(self, x):
-        """Apply the layer. Shape: x [..., *normalized_shape] → the same.
+        """Normalize x over its last axes. Shape: x [..., *normalized_shape] → the same.
 
         Raises:
             ValueError: the sizes of the last axes of x differ from normalized_shape
@@ -99,7 +104,8 @@ class BatchNorm1d(Module):
 
     In training, mean and var come from the batch, and the layer keeps running averages of them. For
     n values of a feature, var is divided by n, but its running average by n - 1. In evaluation
-    mode, the layer uses the running averages. Source: Ioffe, Szegedy 2015.
+    mode, the layer uses the running averages. The parameters weight [C] and bias [C] are initially
+    1 and 0. Source: Ioffe, Szegedy 2015.
 
     Args:
         num_features          number C of features
@@ -111,8 +117,9 @@ class BatchNorm1d(Module):
                               are also used in evaluation mode
 
     Raises:
-        ValueError: num_features is not a whole number of at least 1, eps is negative, or momentum
-            is not from 0 to 1
+        ValueError: num_features is not a whole number of at least 1, eps is negative or infinite,
+            or momentum is not from 0 to 1
+        TypeError: eps or momentum is not a number
     """
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
@@ -131,22 +138,26 @@ class BatchNorm1d(Module):
     def forward(self, x):
         """Apply the layer. Shape: x [B, C] or [B, C, L] → the same.
 
+        In training, the running averages are updated.
+
         Raises:
-            ValueError: x has a different shape, or a single number for each feature when mean and
-                var are computed from the batch
+            ValueError: x has a different shape, or the mean and the variance would be computed from
+                a single number for each feature
         """
         x = as_tensor(x)
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
+            last = x.ndim == 3 and x.shape[-1] == self.num_features
+            advice = ". If the features are the last axis, write np.swapaxes(x, 1, 2)" * last
             raise ValueError(
                 f"BatchNorm1d: x must be [B, {self.num_features}] or [B, {self.num_features}, L], "
-                f"got shape {x.shape}"
+                f"got shape {x.shape}{advice}"
             )
-        momentum = 0.0 if self.momentum is None else self.momentum
+        momentum, count = 0.0 if self.momentum is None else self.momentum, None
         if self.training and self.num_batches_tracked is not None:
-            self.num_batches_tracked.data = self.num_batches_tracked.data + 1
+            count = self.num_batches_tracked.data + 1
             if self.momentum is None:  # this gives the plain average over all batches
-                momentum = 1 / self.num_batches_tracked.item()
-        return F.batch_norm(
+                momentum = 1 / count.item()
+        y = F.batch_norm(
             x,
             self.running_mean,
             self.running_var,
@@ -156,6 +167,9 @@ class BatchNorm1d(Module):
             momentum,
             self.eps,
         )
+        if count is not None:  # after the checks, so that a refused batch does not count
+            self.num_batches_tracked.data = count
+        return y
 
     def extra_repr(self):
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
@@ -167,7 +181,8 @@ class BatchNorm2d(BatchNorm1d):
         y = (x - mean) / √(var + ε) · weight + bias
 
     In training, mean and var come from the batch, and the layer keeps running averages of them, as
-    in `BatchNorm1d`. In evaluation mode, it uses the running averages. Source: Ioffe, Szegedy 2015.
+    in `BatchNorm1d`. In evaluation mode, it uses the running averages. The parameters weight [C]
+    and bias [C] are initially 1 and 0. Source: Ioffe, Szegedy 2015.
 
     Args:
         num_features          number C of channels
@@ -179,21 +194,27 @@ class BatchNorm2d(BatchNorm1d):
                               are also used in evaluation mode
 
     Raises:
-        ValueError: num_features is not a whole number of at least 1, eps is negative, or momentum
-            is not from 0 to 1
+        ValueError: num_features is not a whole number of at least 1, eps is negative or infinite,
+            or momentum is not from 0 to 1
+        TypeError: eps or momentum is not a number
     """
 
     def forward(self, x):
         """Apply the layer. Shape: x [B, C, H, W] → the same.
 
+        In training, the running averages are updated.
+
         Raises:
-            ValueError: x has a different shape, or a single number for each channel when mean and
-                var are computed from the batch
+            ValueError: x has a different shape, or the mean and the variance would be computed from
+                a single number for each channel
         """
         x = as_tensor(x)
         if x.ndim != 4 or x.shape[1] != self.num_features:
+            last = x.ndim == 4 and x.shape[-1] == self.num_features
+            advice = ". If the channels are the last axis, write np.moveaxis(x, -1, 1)" * last
             raise ValueError(
                 f"BatchNorm2d: x must be [B, {self.num_features}, H, W], got shape {x.shape}"
+                f"{advice}"
             )
         return np.reshape(super().forward(np.reshape(x, (*x.shape[:2], -1))), x.shape)
 
@@ -203,7 +224,8 @@ class GroupNorm(Module):
 
     The mean and the variance of an example are computed over the channels and positions of a group.
     Examples do not affect each other, so a batch may be small. With one group for each channel, the
-    result is instance norm. Each channel has its own weight and bias. Source: Wu, He 2018.
+    result is instance norm. Each channel has its own weight and bias, which are initially 1 and 0.
+    Source: Wu, He 2018.
 
     Args:
         num_groups     number of groups, which divides num_channels
@@ -212,8 +234,9 @@ class GroupNorm(Module):
         affine         False: there is neither weight nor bias
 
     Raises:
-        ValueError: num_groups does not divide num_channels, a number is not a whole number of at
-            least 1, or eps is negative
+        ValueError: num_groups does not divide num_channels, one of them is not a whole number of at
+            least 1, or eps is negative or infinite
+        TypeError: eps is not a number
     """
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True):
@@ -228,7 +251,7 @@ class GroupNorm(Module):
         self.bias = Parameter(np.zeros(num_channels, DEFAULT_DTYPE)) if affine else None
 
     def forward(self, x):
-        """Apply the layer. Shape: x [B, C, ...] → the same.
+        """Normalize each group of channels. Shape: x [B, C, ...] → the same.
 
         Raises:
             ValueError: x has a different number of channels, or fewer than two axes

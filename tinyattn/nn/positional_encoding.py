@@ -40,15 +40,19 @@ def sinusoids(length, d):
 
 
 class PositionalEncoding(Module):
-    """A sinusoidal encoding that is added to x, y = dropout(x + p[:T]). It has no parameters.
+    """A sinusoidal encoding that is added to x, y = dropout(x + p[positions]), without parameters.
 
         p[t, 2i] = sin(t / 10000^(2i/d_model)),   p[t, 2i+1] = cos(t / 10000^(2i/d_model))
 
     Args:
         d_model   number of features
-        max_len   number of positions t = 0, …, max_len - 1. Other positions are an error
+        max_len   number of positions t = 0, …, max_len - 1. Other positions raise ValueError
         dropout   probability with which a number becomes 0 in training
         rng       seed or numpy.random.Generator for the dropout, or None for the default generator
+
+    Raises:
+        ValueError: a size is not a whole number of at least 1, or dropout is not from 0 to 1
+        TypeError: dropout is not a number
     """
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
@@ -59,15 +63,18 @@ class PositionalEncoding(Module):
         self.dropout = Dropout(dropout, rng)
 
     def forward(self, x, positions=None):
-        """Add the encoding. Shape: x [B, T, d_model] → the same.
+        """Add the encoding, then apply the dropout. Shape: x [B, T, d_model] → the same.
+
+        The axis B may be missing.
 
         Args:
             x           the tokens
-            positions   their positions [T] or [B, T], or None for 0, ..., T-1
+            positions   positions of the tokens, whole numbers [T] or [B, T], or None for
+                        0, …, T - 1
 
         Raises:
-            ValueError: x has a different number of features, positions have another shape, or a
-                position is not from 0 to max_len - 1
+            ValueError: x has fewer than two axes or a different number of features, positions are
+                not whole numbers of such a shape, or a position is not from 0 to max_len - 1
             TypeError: x is not floating point
         """
         max_len, d_model = self.p.shape
@@ -85,11 +92,15 @@ class LearnedPositionalEmbedding(Module):
     The parameter is weight [max_len, d_model]. Its initial values are normal with mean 0.
 
     Args:
-        max_len   number of positions 0, …, max_len - 1. Other positions are an error
+        max_len   number of positions 0, …, max_len - 1. Other positions raise ValueError
         d_model   number of features
         std       standard deviation of the initial values
         rng       seed or numpy.random.Generator for the initial values, or None for the default
                   generator
+
+    Raises:
+        ValueError: a size is not a whole number of at least 1, or std is negative or infinite
+        TypeError: std is not a number
 
     Source: Gehring et al. 2017. GPT and BERT use this encoding.
     """
@@ -100,15 +111,18 @@ class LearnedPositionalEmbedding(Module):
         self.weight = normal_parameter((max_len, d_model), std, rng)
 
     def forward(self, x, positions=None):
-        """Add the vectors. Shape: x [B, T, d_model] → the same.
+        """Add the vector of each position. Shape: x [B, T, d_model] → the same.
+
+        The axis B may be missing.
 
         Args:
             x           the tokens
-            positions   their positions [T] or [B, T], or None for 0, ..., T-1
+            positions   positions of the tokens, whole numbers [T] or [B, T], or None for
+                        0, …, T - 1
 
         Raises:
-            ValueError: x has a different number of features, positions have another shape, or a
-                position is not from 0 to max_len - 1
+            ValueError: x has fewer than two axes or a different number of features, positions are
+                not whole numbers of such a shape, or a position is not from 0 to max_len - 1
             TypeError: x is not floating point
         """
         name, (max_len, d_model) = "LearnedPositionalEmbedding", self.weight.shape
@@ -120,7 +134,7 @@ class LearnedPositionalEmbedding(Module):
 
 
 class ConcatPositionalEncoding(Module):
-    """A sinusoidal encoding that is concatenated with x, y = [x, p[:T]].
+    """A sinusoidal encoding that is concatenated with x, y = [x, p[positions]].
 
         p[t, 2i] = sin(t / 10000^(2i/d_position)),   p[t, 2i+1] = cos(t / 10000^(2i/d_position))
 
@@ -128,7 +142,10 @@ class ConcatPositionalEncoding(Module):
 
     Args:
         d_position   number of features of p
-        max_len      number of positions t = 0, …, max_len - 1. Other positions are an error
+        max_len      number of positions t = 0, …, max_len - 1. Other positions raise ValueError
+
+    Raises:
+        ValueError: d_position or max_len is not a whole number of at least 1
 
     Source: slide K23.
     """
@@ -140,18 +157,26 @@ class ConcatPositionalEncoding(Module):
     def forward(self, x, positions=None):
         """Append the encoding. Shape: x [B, T, d] → [B, T, d + d_position].
 
+        The axis B may be missing.
+
         Args:
             x           the tokens
-            positions   their positions [T] or [B, T], or None for 0, ..., T-1
+            positions   positions of the tokens, whole numbers [T] or [B, T], or None for
+                        0, …, T - 1
 
         Raises:
-            ValueError: x has fewer than two axes, positions have another shape, or a position is
-                not from 0 to max_len - 1
+            ValueError: x has fewer than two axes, positions are not whole numbers of such a shape,
+                or a position is not from 0 to max_len - 1
             TypeError: x is not floating point
         """
         name = "ConcatPositionalEncoding"
         x = _checked(name, x)
         p = self.p[_positions(name, x, positions, len(self.p))].astype(x.dtype)
+        if p.ndim > x.ndim:
+            raise ValueError(
+                f"{name}: positions [B, T] need x [B, T, d], got x of shape {x.shape}. Pass "
+                "positions [T]"
+            )
         p = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
         return np.concatenate([x, p], axis=-1)
 
@@ -178,7 +203,7 @@ def _positions(name, x, positions, max_len):
     if positions is None:
         if T > max_len:
             raise ValueError(
-                f"{name}: x has {T} positions, but max_len={max_len} (x has shape {x.shape}). "
+                f"{name}: expected T <= max_len={max_len} for x [B, T, d], got T={T}, x {x.shape}. "
                 "Choose a larger max_len"
             )
         return slice(T)
@@ -198,8 +223,8 @@ def _whole(name, positions, x):
     fits = positions.ndim == 1 or (positions.ndim == 2 and (B == 1 or len(positions) in (1, B)))
     if not fits or positions.shape[-1] not in (T, 1) or positions.dtype.kind not in "iu":
         raise ValueError(
-            f"{name}: positions must be whole numbers [{T}] or [B, {T}], one for each of the {T} "
-            f"positions of x {x.shape}, got {positions.dtype} of shape {positions.shape}"
+            f"{name}: positions must be whole numbers [{T}] or [B, {T}], one for each row of x "
+            f"{x.shape}, got {positions.dtype} of shape {positions.shape}"
         )
     return positions
 
@@ -218,11 +243,12 @@ class RotaryEmbedding(Module):
 
     Args:
         d      number of features, an even number
-        base   base of the angles. A larger base makes the slowest pair of features rotate more
-               slowly
+        base   base > 0 of the frequencies θ_i. A larger base makes the slowest pair of features
+               rotate more slowly
 
     Raises:
-        ValueError: d is odd or not a whole number of at least 1, or base is not positive
+        ValueError: d is odd or not a whole number of at least 1, or base is not positive and finite
+        TypeError: base is not a number
 
     Source: Su et al. 2021 (RoFormer), with the pairs in the order of GPT-NeoX and Llama.
     """
@@ -245,11 +271,12 @@ class RotaryEmbedding(Module):
 
         Args:
             x           queries or keys [..., T, d]
-            positions   their positions [T], or [B, T] for x [B, ..., T, d], or None for 0, ..., T-1
+            positions   positions of the rows, whole numbers [T] or, for x [B, ..., T, d], [B, T].
+                        None: 0, …, T - 1
 
         Raises:
-            ValueError: x has a different number of features, positions have another shape, or a
-                position is negative
+            ValueError: x has fewer than two axes or a different number of features, positions are
+                not whole numbers of such a shape, or a position is negative
             TypeError: x is not floating point
         """
         x = as_tensor(x)
@@ -278,7 +305,7 @@ class RotaryEmbedding(Module):
         """Return the cosines and the sines of the angles tθ_i, where θ_i = base^(-2i/d).
 
         Args:
-            t       integer t >= 0 or array of such integers [...], the positions
+            t       positions, an integer t >= 0 or an array [...] of such integers
             dtype   dtype of the result
 
         Returns:
@@ -308,17 +335,19 @@ class InterleavedRotaryEmbedding(RotaryEmbedding):
         y_2i     = x_2i cos tθ_i - x_(2i+1) sin tθ_i,   θ_i = base^(-2i/d)
         y_(2i+1) = x_(2i+1) cos tθ_i + x_2i sin tθ_i
 
-    Here t is the position, and i = 0, …, d/2 - 1. The products of queries and keys are the same as
-    with `RotaryEmbedding` if the features of both are reordered for it, so that feature 2i becomes
-    feature i and 2i + 1 becomes i + d/2.
+    Here t is the position, and i = 0, …, d/2 - 1 counts the pairs of features. The products of
+    queries and keys are the same as with `RotaryEmbedding` if the features of queries and keys are
+    first reordered for `RotaryEmbedding`, so that feature 2i becomes feature i and feature 2i + 1
+    becomes feature i + d/2.
 
     Args:
         d      number of features, an even number
-        base   base of the angles. A larger base makes the slowest pair of features rotate more
-               slowly
+        base   base > 0 of the frequencies θ_i. A larger base makes the slowest pair of features
+               rotate more slowly
 
     Raises:
-        ValueError: d is odd or not a whole number of at least 1, or base is not positive
+        ValueError: d is odd or not a whole number of at least 1, or base is not positive and finite
+        TypeError: base is not a number
     """
 
     def _pairs(self, x):

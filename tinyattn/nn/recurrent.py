@@ -31,13 +31,13 @@ def detach(state):
             ...
 
     Args:
-        state   a Tensor, None, or a tuple or list of them
+        state   a Tensor, None, or a tuple or list of such states
 
     Returns:
         the state without its graph, in the same form
 
     Raises:
-        TypeError: the state contains anything else
+        TypeError: the state is or contains anything else, such as a plain array
     """
     if isinstance(state, tuple | list):
         return type(state)(detach(s) for s in state)
@@ -53,8 +53,14 @@ def _check_float_input(name, x, axes, size):
     """Return x as a Tensor with these axes, the last of which must have `size` features."""
     x = as_tensor(x)
     if x.ndim != len(axes) or x.shape[-1] != size:
+        advice = ""
+        if x.ndim == len(axes) - 1 and x.shape[-1:] == (size,):
+            advice = f". For a single {'sequence' if 'T' in axes else 'example'}, pass x[None]"
+        elif x.ndim == 3 and len(axes) == 2:
+            advice = f". For whole sequences, use nn.{name.removesuffix('Cell')}"
         raise ValueError(
             f"{name}: x must be [{', '.join(axes)}] with {axes[-1]} = {size}, got shape {x.shape}"
+            f"{advice}"
         )
     if x.dtype.kind != "f":
         raise TypeError(
@@ -81,14 +87,17 @@ def _state(name, cell, state, shape, dtype):
                 f"a {type(parts).__name__} of length {len(parts)}"
                 if isinstance(parts, tuple | list)
                 else "a single array"
+                if hasattr(parts, "shape")
+                else torch_hints.kind_of(parts)
             )
             + ". Pass both arrays, or None for zeros"
         )
     parts = tuple(as_tensor(s) for s in parts)
-    for s in parts:
+    for letter, s in zip("hc", parts, strict=False):
         if s.shape != shape:
             axes = "[B, H]" if len(shape) == 2 else "[layers · directions, B, H]"
-            raise ValueError(f"{name}: the state must be {axes} = {shape}, got shape {s.shape}")
+            what = f"{letter} in the state" if cell.states > 1 else "the state"
+            raise ValueError(f"{name}: {what} must be {axes} = {shape}, got shape {s.shape}")
     return tuple(s if s.dtype == dtype else s.astype(dtype) for s in parts)
 
 
@@ -114,8 +123,8 @@ class _Cell(Module):
 
         Args:
             x       input [B, D] of this step
-            state   the previous state, h [B, H] or, for an LSTM, (h, c) of two arrays [B, H]. None:
-                    zeros
+            state   the previous state, h [B, H] or, for an `nn.LSTMCell`, (h, c) of two arrays
+                    [B, H]. None: zeros
 
         Returns:
             the next state, in the same form
@@ -189,6 +198,9 @@ class GRUCell(_Cell):
         rng           seed or numpy.random.Generator for the initial values, or None for the default
                       generator
 
+    Raises:
+        ValueError: input_size or hidden_size is not a whole number of at least 1
+
     Source: Cho et al. 2014 and slide H20. As in PyTorch, z here is 1 - z of the slide.
     """
 
@@ -213,6 +225,9 @@ class LSTMCell(_Cell):
                       faster of "numpy" and "kernel"). "sums" cannot be differentiated twice
         rng           seed or numpy.random.Generator for the initial values, or None for the default
                       generator
+
+    Raises:
+        ValueError: input_size or hidden_size is not a whole number of at least 1
 
     Source: Hochreiter, Schmidhuber 1997, Gers et al. 2000, and slides H20, KB04.
     """
@@ -250,8 +265,8 @@ class _Recurrent(Module):
         name = type(self).__name__
         if batch_first is not True:
             raise ValueError(
-                f"{name}: batch_first is always True here, with x [B, T, D] and one sequence in "
-                f"each row; got batch_first={batch_first!r}. For PyTorch's default x [T, B, D], "
+                f"{name}: batch_first is always True here, with x [B, T, D], got "
+                f"batch_first={batch_first!r}. Leave it out, and for PyTorch's default x [T, B, D] "
                 "swap the axes of x and of y with np.swapaxes(x, 0, 1)"
             )
         check_range(name, 0, 1, dropout=dropout)
@@ -281,15 +296,17 @@ class _Recurrent(Module):
 
         Args:
             x         the sequences [B, T, D]
-            state     initial state h [layers · directions, B, H] or, for an LSTM, (h, c) of two
-                      such arrays. None: zeros
+            state     initial state h [layers · directions, B, H] or, for an `nn.LSTM`, (h, c) of
+                      two such arrays. None: zeros. With two directions, axis 0 contains layer 0,
+                      its reverse direction, layer 1 and so on
             lengths   [B] whole numbers from 0 to T. Sequence b ends after lengths[b] steps, later
                       steps have no effect, and y is 0 there. None: all sequences have T steps
 
         Returns:
             (y [B, T, H · directions], state). y contains h of the last layer for every step. The
-            state at the end of each sequence has the form of the initial state. The reverse
-            direction ends at the beginning of the sequence
+            state is that at the end of each sequence, in the form of the initial state. The reverse
+            direction ends at the beginning of the sequence. With dropout, y and the state are
+            random in training
 
         Raises:
             ValueError: x, the state or lengths has a different shape, lengths are not whole numbers
@@ -339,12 +356,13 @@ class _Recurrent(Module):
 class RNN(_Recurrent):
     """A simple recurrent network over sequences, h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh).
 
-    Call it with x [B, T, D] and, optionally, the initial state [layers · directions, B, H]. It
-    returns y [B, T, H · directions] and the last state. With lengths [B], sequence b ends after
-    lengths[b] steps. After the end of a sequence, y is 0. The last state is the state at the end of
-    each sequence. The reverse direction starts at the end of the sequence, so its last state
-    belongs to the beginning. The parameters of layer 0 are weight_ih_l0, weight_hh_l0, bias_ih_l0
-    and bias_hh_l0. Those of the reverse direction end in "_reverse".
+    Call it with x [B, T, D] and, optionally, the initial state [layers · directions, B, H], where
+    directions is 2 with bidirectional=True and otherwise 1. It returns y [B, T, H · directions] and
+    the last state. With lengths [B], sequence b ends after lengths[b] steps. After the end of a
+    sequence, y is 0. The last state is the state at the end of each sequence. The reverse direction
+    starts at the end of the sequence, so its last state belongs to the beginning. The parameters of
+    layer 0 are weight_ih_l0, weight_hh_l0, bias_ih_l0 and bias_hh_l0. For the reverse direction,
+    "_reverse" is appended to these names.
 
         rnn = nn.RNN(3, 16)
         y, h = rnn(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
@@ -369,6 +387,7 @@ class RNN(_Recurrent):
     Raises:
         ValueError: a size is not a whole number of at least 1, batch_first is not True, dropout is
             not from 0 to 1, or the nonlinearity is neither "tanh" nor "relu"
+        TypeError: dropout is not a number
 
     Source: Elman 1990 and slides H17, KB03.
     """
@@ -410,9 +429,10 @@ class GRU(_Recurrent):
 
         h_t = (1 - z) ⊙ n + z ⊙ h_{t-1},   with r, z and n as in `nn.GRUCell`
 
-    Call it with x [B, T, D] and, optionally, the initial state [layers · directions, B, H]. It
-    returns y [B, T, H · directions] and the last state. With lengths [B], sequence b ends after
-    lengths[b] steps.
+    Call it with x [B, T, D] and, optionally, the initial state [layers · directions, B, H], where
+    directions is 2 with bidirectional=True and otherwise 1. It returns y [B, T, H · directions] and
+    the last state. With lengths [B], sequence b ends after lengths[b] steps, and y is 0 after its
+    end. The parameters have the same names as in `nn.RNN`.
 
         gru = nn.GRU(3, 16)
         y, h = gru(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
@@ -436,6 +456,7 @@ class GRU(_Recurrent):
     Raises:
         ValueError: a size is not a whole number of at least 1, batch_first is not True, or dropout
             is not from 0 to 1
+        TypeError: dropout is not a number
 
     Source: Cho et al. 2014 and slide H20.
     """
@@ -448,9 +469,11 @@ class LSTM(_Recurrent):
 
         c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh c_t,   with i, f, g and o as in `nn.LSTMCell`
 
-    Call it with x [B, T, D] and, optionally, the initial state (h, c). It returns y [B, T, H ·
-    directions] and the last state (h, c), each [layers · directions, B, H]. With lengths [B],
-    sequence b ends after lengths[b] steps.
+    Call it with x [B, T, D] and, optionally, the initial state (h, c), each
+    [layers · directions, B, H], where directions is 2 with bidirectional=True and otherwise 1. It
+    returns y [B, T, H · directions] and the last state (h, c). With lengths [B], sequence b ends
+    after lengths[b] steps, and y is 0 after its end. The parameters have the same names as in
+    `nn.RNN`.
 
         lstm = nn.LSTM(3, 16)
         y, (h, c) = lstm(x)                          # x [B, T, 3] → y [B, T, 16], h, c [1, B, 16]
@@ -474,6 +497,7 @@ class LSTM(_Recurrent):
     Raises:
         ValueError: a size is not a whole number of at least 1, batch_first is not True, or dropout
             is not from 0 to 1
+        TypeError: dropout is not a number
 
     Source: Hochreiter, Schmidhuber 1997, Gers et al. 2000, and slides H20, KB04.
     """

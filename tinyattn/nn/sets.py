@@ -69,17 +69,22 @@ def masked_max(x, mask):
 POOLINGS = {"sum": masked_sum, "mean": masked_mean, "max": masked_max}
 
 
-def _check_set(name, x, mask):
-    """Return the mask as a bool array [B, N], checked against x [B, N, d]."""
-    if x.ndim != 3:
-        raise ValueError(f"{name}: x must be a batch of sets [B, N, d], got shape {x.shape}")
+def _check_set(name, x, mask, d=None):
+    """Return the mask as a bool array [B, N], checked against x [B, N, d]. None: any d."""
+    if x.ndim != 3 or (d is not None and x.shape[-1] != d):
+        single = x.ndim == 2 and d in (None, x.shape[1])
+        advice = ". For a single set, pass x[None]" if single else ""
+        raise ValueError(
+            f"{name}: x must be a batch of sets [B, N, {d or 'd'}], got shape {x.shape}{advice}"
+        )
     if mask is None:
         return None
     mask = np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != x.shape[:2]:
+        advice = ". Write mask != 0" if mask.dtype != bool and mask.shape == x.shape[:2] else ""
         raise ValueError(
             f"{name}: mask must be bool [B, N] = {x.shape[:2]} with True for elements, got "
-            f"{mask.dtype} {mask.shape}"
+            f"{mask.dtype} of shape {mask.shape}{advice}"
         )
     return mask
 
@@ -90,17 +95,33 @@ def _check_tokens(name, d, **inputs):
     axes = {x.ndim for x in inputs.values()}
     fits = len(batches) < 2 and axes in ({2}, {3})
     if not fits or any(x.shape[-1] != d for x in inputs.values()):
-        names = " and ".join(inputs)
-        both = " with the same B" if len(inputs) > 1 else ""
         got = ", ".join(f"{what} {x.shape}" for what, x in inputs.items())
-        raise ValueError(f"{name}: {names} must be [B, number of elements, {d}]{both}, got {got}")
+        if len(inputs) > 1:
+            expected = f"x must be [B, T, {d}] and y [B, S, {d}] with the same B, or both without B"
+        else:
+            expected, got = f"x must be [B, N, {d}] or [N, {d}]", f"shape {got.partition(' ')[2]}"
+        raise ValueError(f"{name}: {expected}, got {got}")
+
+
+def _check_keys(name, mab, mask, T, x):
+    """Raise ValueError unless the mask fits the attention of T tokens to x [B, N, d] in a MAB."""
+    scores = (*x.shape[:-2], mab.attention.num_heads, T, x.shape[-2])
+    try:
+        mab.attention.with_heads(mask, scores, "mask")
+    except ValueError:
+        batch, keep = ("B, ", "[:, None, :]") if x.ndim == 3 else ("", "[None, :]")
+        expected = (*x.shape[:-2], 1, x.shape[-2])
+        raise ValueError(
+            f"{name}: mask must be bool [{batch}1, N] = {expected}, got shape {np.shape(mask)}. To "
+            f"hide padding with keep [{batch}N], pass keep{keep}"
+        ) from None
 
 
 class DeepSets(Module):
     """A network on sets, y = ρ(□_i φ(x_i)), where □ is the sum, mean or maximum over the elements.
 
     With the sum, every continuous function of sets of a given size has this form, for suitable φ
-    and ρ.
+    and ρ. The result of pooling an empty set is 0.
 
     Args:
         phi    φ, a module or function that maps the features of each element, [B, N, d] to
@@ -110,7 +131,7 @@ class DeepSets(Module):
 
     Raises:
         ValueError: pool is unknown
-        TypeError: phi or rho is not a module or function
+        TypeError: phi or rho is neither a module nor a function
 
     Source: Zaheer et al. 2017 and slides S02, S05.
     """
@@ -135,7 +156,7 @@ class DeepSets(Module):
             mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
-            ValueError: the shapes do not fit, or the mask is not bool
+            ValueError: x is not [B, N, d], or the mask is not bool or not [B, N]
         """
         x = as_tensor(x)
         mask = _check_set("DeepSets", x, mask)
@@ -146,7 +167,7 @@ class DeepSets(Module):
 
 
 class MAB(Module):
-    """A multi-head attention block, with attention of x to y and a network for each element.
+    """A multi-head attention block, in which x attends to y and an MLP acts on each element.
 
         H = norm(x + Attention(x, y)),   MAB(x, y) = norm(H + rFF(H))
 
@@ -159,6 +180,9 @@ class MAB(Module):
         rng     seed or numpy.random.Generator for the initial values, or None for the default
                 generator
 
+    Raises:
+        ValueError: heads does not divide d, or one of them is not a whole number of at least 1
+
     Source: Lee et al. 2019.
     """
 
@@ -170,16 +194,16 @@ class MAB(Module):
         self.norm1, self.norm2 = LayerNorm(d), LayerNorm(d)
 
     def forward(self, x, y, mask=None):
-        """Apply the block. Shape: x [B, T, d], y [B, S, d] → [B, T, d].
+        """Apply the block. Shape: x [B, T, d], y [B, S, d] → [B, T, d], or all without B.
 
         Args:
-            x      elements that attend to y [B, T, d]
-            y      elements that x attends to [B, S, d]
+            x      elements [B, T, d] that attend to y
+            y      elements [B, S, d] that x attends to
             mask   bool [T, S], [B, T, S] or [B, heads, T, S], where any axis may have length 1,
                    True where element t of x may attend to element s of y. None: all attend to all
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: x, y or the mask has a different shape
             TypeError: the mask is not bool
         """
         x, y = as_tensors(x, y)
@@ -198,6 +222,9 @@ class SAB(Module):
         heads   number of heads, which divides d
         rng     seed or numpy.random.Generator for the initial values, or None for the default
                 generator
+
+    Raises:
+        ValueError: heads does not divide d, or one of them is not a whole number of at least 1
     """
 
     def __init__(self, d, heads=1, rng=None):
@@ -205,18 +232,20 @@ class SAB(Module):
         self.mab = MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
-        """Apply the block. Shape: x [B, N, d] → [B, N, d].
+        """Apply the block. Shape: x [B, N, d] → [B, N, d], or both without B.
 
         Args:
             x      the elements
             mask   bool [B, 1, N], True for elements and False for padding, or None without padding
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: x or the mask has a different shape
             TypeError: the mask is not bool
         """
         x = as_tensor(x)
         _check_tokens("SAB", self.mab.norm1.normalized_shape[0], x=x)
+        if mask is not None:
+            _check_keys("SAB", self.mab, mask, x.shape[-2], x)
         return self.mab(x, x, mask)
 
 
@@ -224,8 +253,9 @@ class ISAB(Module):
     """An induced set attention block, ISAB(x) = MAB(x, MAB(I, x)), with m inducing points I.
 
     First the inducing points attend to the set, and then the set attends to the inducing points.
-    This takes 2 N m pairs instead of N². The block is equivariant: if the elements are permuted,
-    the output is permuted in the same way. MAB is `nn.MAB`.
+    This takes 2 N m pairs of an element and an inducing point instead of N² pairs of elements. The
+    block is equivariant: if the elements are permuted, the output is permuted in the same way. MAB
+    is `nn.MAB`.
 
     Args:
         d       number of features
@@ -233,11 +263,14 @@ class ISAB(Module):
         m       number of inducing points, which are learned
         rng     seed or numpy.random.Generator for the initial values, or None for the default
                 generator
+
+    Raises:
+        ValueError: heads does not divide d, or a size is not a whole number of at least 1
     """
 
     def __init__(self, d, heads=1, m=16, rng=None):
         check_heads(self, d=d, heads=heads)
-        check_sizes(self, m=m)
+        check_sizes(self, single=True, m=m)
         rng = generator(rng)
         self.inducing = xavier_parameter((m, d), rng)
         self.gather, self.scatter = MAB(d, heads, rng), MAB(d, heads, rng)
@@ -250,13 +283,16 @@ class ISAB(Module):
             mask   bool [B, 1, N], True for elements and False for padding, or None without padding
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: x or the mask has a different shape
             TypeError: the mask is not bool
         """
         x = as_tensor(x)
         m, d = self.inducing.shape
         if x.ndim != 3 or x.shape[-1] != d:
-            raise ValueError(f"ISAB: x must be [B, N, {d}], got shape {x.shape}")
+            advice = ". For a single set, pass x[None]" if x.shape[1:] == (d,) else ""
+            raise ValueError(f"ISAB: x must be [B, N, {d}], got shape {x.shape}{advice}")
+        if mask is not None:
+            _check_keys("ISAB", self.gather, mask, m, x)
         inducing = np.broadcast_to(self.inducing, (x.shape[0], m, d))
         return self.scatter(x, self.gather(inducing, x, mask))
 
@@ -273,11 +309,14 @@ class PMA(Module):
         k       number of seeds, and thus of vectors in the result
         rng     seed or numpy.random.Generator for the initial values, or None for the default
                 generator
+
+    Raises:
+        ValueError: heads does not divide d, or a size is not a whole number of at least 1
     """
 
     def __init__(self, d, heads=1, k=1, rng=None):
         check_heads(self, d=d, heads=heads)
-        check_sizes(self, k=k)
+        check_sizes(self, single=True, k=k)
         rng = generator(rng)
         self.seeds = xavier_parameter((k, d), rng)
         self.rff = MLP([d, d, d], rng=rng)
@@ -291,10 +330,10 @@ class PMA(Module):
             mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
-            ValueError: the shapes do not fit, or the mask is not bool
+            ValueError: x is not [B, N, d], or the mask is not bool or not [B, N]
         """
         x = as_tensor(x)
-        mask = _check_set("PMA", x, mask)
+        mask = _check_set("PMA", x, mask, self.seeds.shape[1])
         seeds = np.broadcast_to(self.seeds, (x.shape[0], *self.seeds.shape))
         return self.mab(seeds, self.rff(x), None if mask is None else mask[:, None, :])
 
@@ -314,12 +353,15 @@ class SetTransformer(Module):
         rng     seed or numpy.random.Generator for the initial values, or None for the default
                 generator
 
+    Raises:
+        ValueError: heads does not divide d, or a size is not a whole number of at least 1
+
     Source: Lee et al. 2019 and slide S06.
     """
 
     def __init__(self, d_in, d_out, d=64, heads=4, m=16, k=1, rng=None):
         check_heads(self, d=d, heads=heads)
-        check_sizes(self, d_in=d_in, d_out=d_out, m=m, k=k)
+        check_sizes(self, single=True, d_in=d_in, d_out=d_out, m=m, k=k)
         rng = generator(rng)
         self.project = Linear(d_in, d, rng=rng)
         self.encode1, self.encode2 = ISAB(d, heads, m, rng), ISAB(d, heads, m, rng)
@@ -334,10 +376,10 @@ class SetTransformer(Module):
             mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
-            ValueError: the shapes do not fit, or the mask is not bool
+            ValueError: x is not [B, N, d_in], or the mask is not bool or not [B, N]
         """
         x = as_tensor(x)
-        mask = _check_set("SetTransformer", x, mask)
+        mask = _check_set("SetTransformer", x, mask, self.project.in_features)
         keys = None if mask is None else mask[:, None, :]
         x = self.encode2(self.encode1(self.project(x), keys), keys)
         y = self.out(self.decode(self.pool(x, mask)))  # [B, k, d_out]
@@ -358,6 +400,9 @@ class ClassAttention(Module):
         rng     seed or numpy.random.Generator for the initial values, or None for the default
                 generator
 
+    Raises:
+        ValueError: heads does not divide d, or one of them is not a whole number of at least 1
+
     Source: Touvron et al. 2021 (CaiT), here without the layer scale, and slide H12.
     """
 
@@ -377,7 +422,8 @@ class ClassAttention(Module):
             mask   bool [B, N], True for elements and False for padding, or None without padding
 
         Raises:
-            ValueError: the shapes do not fit, or the mask is not bool
+            ValueError: c is not [B, 1, d], x is not [B, N, d], or the mask is not bool or not
+                [B, N]
         """
         c, x = as_tensors(c, x)
         mask = _check_set("ClassAttention", x, mask)

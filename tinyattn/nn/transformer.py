@@ -10,6 +10,8 @@ PyTorch, with the batch first. With norm_first=True, the layer norm comes before
 import math
 from copy import deepcopy
 
+import numpy as np
+
 import tinyattn.functional as F
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.random import generator
@@ -60,13 +62,14 @@ class _Layer(Module):
             raise ValueError(
                 f"{type(self).__name__}: activation must be a function or one of "
                 f"{', '.join(ACTIVATIONS)}, got {activation!r}"
+                + (". Pass a function, such as F.silu" if isinstance(activation, str) else "")
             )
         # None means that the default generator is used at run time
         of_dropout = None if rng is None else generator(rng)
         rng, parts = of_dropout or generator(), range(1, len(self.attentions) + 2)
         for name in self.attentions:
             setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, rng=of_dropout))
-        self.norm_first = norm_first
+        self.d_model, self.norm_first = d_model, norm_first
         self.activation = activation if callable(activation) else ACTIVATIONS[activation]
         self.linear1 = Linear(d_model, dim_feedforward, bias, rng)
         self.dropout = Dropout(dropout, of_dropout)
@@ -75,6 +78,17 @@ class _Layer(Module):
             setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias))
         for i in parts:
             setattr(self, f"dropout{i}", Dropout(dropout, of_dropout))
+
+    def _checked(self, name, x):
+        """Return x as a Tensor, after a check that it is [B, T, d_model] or [T, d_model]."""
+        x, d = as_tensor(x), self.d_model
+        if x.ndim not in (2, 3) or x.shape[-1] != d:
+            length = "S" if name == "memory" else "T"
+            raise ValueError(
+                f"{type(self).__name__}: {name} must be [B, {length}, {d}] or [{length}, {d}], got "
+                f"shape {x.shape}"
+            )
+        return x
 
     def _self_attention(self, x, mask, causal, cache):
         return self.self_attn(x, x, x, mask, causal, need_weights=False, cache=cache)[0]
@@ -100,8 +114,8 @@ class TransformerEncoderLayer(_Layer):
         nhead             number of heads, which divides d_model
         dim_feedforward   number of hidden features of the feed-forward network
         dropout           probability with which a number becomes 0 in training
-        activation        "relu", "gelu", or a function
-        layer_norm_eps    ε of the norms
+        activation        "relu", "gelu", or a function from a Tensor to one of the same shape
+        layer_norm_eps    ε >= 0 of the norms, which keeps the divisor away from 0
         norm_first        True: x ← x + dropout(SelfAttention(norm(x))) and so on, instead of the
                           norm after the sum as in the paper
         bias              False: linear layers and norms have no bias
@@ -111,6 +125,7 @@ class TransformerEncoderLayer(_Layer):
     Raises:
         ValueError: nhead does not divide d_model, a number is outside of its range, or activation
             is neither a function nor one of these names
+        TypeError: dropout or layer_norm_eps is not a number
 
     Source: Vaswani et al. 2017, section 3.1.
     """
@@ -118,23 +133,35 @@ class TransformerEncoderLayer(_Layer):
     attentions = ("self_attn",)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """Apply the layer. Shape: x [B, T, d_model] → the same.
+        """Apply the layer. Shape: x [B, T, d_model] → the same. Without a cache, B may be missing.
 
         Args:
             x        the tokens
-            mask     bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to token
-                     s. None: all may attend to all
-            causal   True: token t attends only to the tokens ≤ t
+            mask     bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have length 1, True
+                     where token t may attend to token s. To hide padding, pass keep[:, None, :],
+                     where keep [B, S] is False for padding. None: all may attend to all
+            causal   True: token t attends only to the tokens s ≤ t, in addition to the mask
             cache    an `nn.KeyValueCache` of all earlier tokens, so x contains only the T next
                      tokens, which attend to no later ones, and S counts all tokens. Without a
                      cache, S = T
 
         Raises:
-            ValueError: the shapes do not fit
-            TypeError: the mask is not bool, or cache is not a cache
+            ValueError: x or the mask has a different shape, or the cache belongs to another batch
+                or layer
+            TypeError: the mask is not bool, or cache is not an `nn.KeyValueCache`
             RuntimeError: a cache is used while gradients are recorded
         """
-        x = as_tensor(x)
+        x = self._checked("x", x)
+        if not (cache is None or isinstance(cache, KeyValueCache)):
+            raise TypeError(
+                f"{type(self).__name__}: cache must be an nn.KeyValueCache or None, got "
+                f"{type(cache).__name__}"
+                + (
+                    ". Pass the cache of this layer alone"
+                    if isinstance(cache, list | tuple)
+                    else ""
+                )
+            )
         x = self._residual(x, self.norm1, self.dropout1, self._self_attention, mask, causal, cache)
         return self._residual(x, self.norm2, self.dropout2, self._feed_forward)
 
@@ -153,8 +180,8 @@ class TransformerDecoderLayer(_Layer):
         nhead             number of heads, which divides d_model
         dim_feedforward   number of hidden features of the feed-forward network
         dropout           probability with which a number becomes 0 in training
-        activation        "relu", "gelu", or a function
-        layer_norm_eps    ε of the norms
+        activation        "relu", "gelu", or a function from a Tensor to one of the same shape
+        layer_norm_eps    ε >= 0 of the norms, which keeps the divisor away from 0
         norm_first        True: x ← x + dropout(SelfAttention(norm(x))) and so on, instead of the
                           norm after the sum as in the paper
         bias              False: linear layers and norms have no bias
@@ -164,6 +191,7 @@ class TransformerDecoderLayer(_Layer):
     Raises:
         ValueError: nhead does not divide d_model, a number is outside of its range, or activation
             is neither a function nor one of these names
+        TypeError: dropout or layer_norm_eps is not a number
 
     Source: Vaswani et al. 2017, section 3.1.
     """
@@ -173,38 +201,66 @@ class TransformerDecoderLayer(_Layer):
     def forward(self, x, memory, mask=None, memory_mask=None, causal=False, cache=None):
         """Apply the layer. Shape: x [B, T, d_model], memory [B, S, d_model] → [B, T, d_model].
 
+        Without a cache, the axis B may be missing from all shapes.
+
         Args:
             x             the tokens
             memory        output of the encoder
-            mask          bool [T, T'], [B, T, T'] or [B, H, T, T'], True where token t may attend
-                          to token s. T' counts all tokens, including those in the cache, and is T
-                          without a cache. None: all may attend to all
-            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to
-                          token s of the memory. None: all may attend to all
-            causal        True: token t attends only to the tokens ≤ t
+            mask          bool [T, T'], [B, T, T'] or [B, H, T, T'], where any axis may have length
+                          1, True where token t may attend to token s. T' counts all tokens,
+                          including those in the cache, and is T without a cache. None: all may
+                          attend to all
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have length 1,
+                          True where token t may attend to token s of the memory. To hide padding
+                          of the memory, pass keep[:, None, :], where keep [B, S] is False for
+                          padding. None: all may attend to all
+            causal        True: token t attends only to the tokens s ≤ t of x, in addition to the
+                          mask
             cache         a pair of an `nn.KeyValueCache` of all earlier tokens and an
                           `nn.CrossAttentionCache` of the memory, so x contains only the next
                           tokens, which attend to no later ones
 
         Raises:
-            ValueError: the shapes do not fit
-            TypeError: a mask is not bool, or cache is not a pair of caches
+            ValueError: x, memory or a mask has a different shape, or a cache belongs to another
+                batch or layer
+            TypeError: a mask is not bool, or cache is not such a pair
             RuntimeError: a cache is used while gradients are recorded
         """
-        if not (cache is None or (isinstance(cache, tuple | list) and len(cache) == 2)):
-            raise TypeError(
-                "TransformerDecoderLayer: cache must be a pair (nn.KeyValueCache, "
-                f"nn.CrossAttentionCache) or None, got {type(cache).__name__}"
+        own, of_memory = (None, None) if cache is None else self._pair(cache)
+        x, memory = self._checked("x", x), self._checked("memory", memory)
+        if x.ndim != memory.ndim or (x.ndim == 3 and len({len(x), len(memory)} - {1}) > 1):
+            raise ValueError(
+                f"{type(self).__name__}: x and memory must have the same batch size B, or both no "
+                f"axis B, got x {x.shape} and memory {memory.shape}"
             )
-        own, of_memory = (None, None) if cache is None else cache
-        x = as_tensor(x)
         x = self._residual(x, self.norm1, self.dropout1, self._self_attention, mask, causal, own)
         x = self._residual(
             x, self.norm2, self.dropout2, self._cross_attention, memory, memory_mask, of_memory
         )
         return self._residual(x, self.norm3, self.dropout3, self._feed_forward)
 
+    def _pair(self, cache):
+        """Return (own cache, cache of the memory), or raise TypeError."""
+        found = type(cache).__name__
+        if isinstance(cache, tuple | list):
+            found = f"({', '.join(type(c).__name__ for c in cache)})"
+            if len(cache) == 2:
+                own, of_memory = cache
+                if (own is None or isinstance(own, KeyValueCache)) and (
+                    of_memory is None or isinstance(of_memory, CrossAttentionCache)
+                ):
+                    return own, of_memory
+        raise TypeError(
+            f"{type(self).__name__}: cache must be a pair (nn.KeyValueCache, "
+            f"nn.CrossAttentionCache) or None, got {found}"
+        )
+
     def _cross_attention(self, x, memory, mask, cache):
+        attention = self.multihead_attn
+        if mask is not None and isinstance(attention, MultiheadAttention):
+            batch = np.broadcast_shapes(x.shape[:-2], memory.shape[:-2])
+            scores = (*batch, attention.num_heads, x.shape[-2], memory.shape[-2])
+            mask = attention.with_heads(mask, scores, "memory_mask")  # it is "mask" otherwise
         return self.multihead_attn(x, memory, memory, mask, need_weights=False, cache=cache)[0]
 
 
@@ -232,8 +288,8 @@ def _check_layer(stack, name, layer, norm):
     wrong = TransformerDecoderLayer if name == "encoder_layer" else TransformerEncoderLayer
     if isinstance(layer, wrong):
         raise TypeError(
-            f"{type(stack).__name__}: {name} is an nn.{wrong.__name__}, which has other arguments. "
-            f"Pass an nn.Transformer{name.partition('_')[0].capitalize()}Layer"
+            f"{type(stack).__name__}: {name} must not be an nn.{wrong.__name__}, because its call "
+            f"has other arguments. Pass an nn.Transformer{name.partition('_')[0].capitalize()}Layer"
         )
     if not (norm is None or isinstance(norm, Module)):
         raise TypeError(
@@ -251,12 +307,15 @@ def _check_caches(stack, cache):
     pairs = isinstance(stack, TransformerDecoder)
     fits = cache is None or (isinstance(cache, list | tuple) and len(cache) == len(stack.layers))
     if not fits or (cache and any(isinstance(c, tuple | list) is not pairs for c in cache)):
-        each = "a pair of caches" if pairs else "one cache"
+        each, found = "a pair of caches" if pairs else "one cache", ""
+        if isinstance(cache, list | tuple):
+            found = f" of length {len(cache)}"
+            if fits:  # the length is right, so an entry is wrong
+                wrong = next(c for c in cache if isinstance(c, tuple | list) is not pairs)
+                found = f" that contains a {type(wrong).__name__}"
         raise TypeError(
-            f"{type(stack).__name__}: cache must be a list with {each} for each of the "
-            f"{len(stack.layers)} layers, got a {type(cache).__name__}"
-            + (f" with {len(cache)} entries" if isinstance(cache, list | tuple) else "")
-            + ". Make it with .empty_cache()"
+            f"{type(stack).__name__}: cache must be a list with {each} for each layer, of length "
+            f"{len(stack.layers)}, got a {type(cache).__name__}{found}. Make it with .empty_cache()"
         )
 
 
@@ -271,7 +330,8 @@ class TransformerEncoder(Module):
 
     Raises:
         ValueError: num_layers is not a whole number of at least 1
-        TypeError: the layer is of another kind, or norm is not a module
+        TypeError: encoder_layer is not a module or is a layer for the decoder, or norm is not a
+            module
     """
 
     def __init__(self, encoder_layer, num_layers, norm=None):
@@ -281,19 +341,20 @@ class TransformerEncoder(Module):
         self.norm = norm
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """Apply all layers. Shape: x [B, T, d_model] → the same.
+        """Apply all layers. Shape: x [B, T, d_model] → the same. Without a cache, B may be missing.
 
         Args:
             x        the tokens
-            mask     bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to token
-                     s. None: all may attend to all
-            causal   True: token t attends only to the tokens ≤ t
+            mask     bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have length 1, True
+                     where token t may attend to token s. To hide padding, pass keep[:, None, :],
+                     where keep [B, S] is False for padding. None: all may attend to all
+            causal   True: token t attends only to the tokens s ≤ t, in addition to the mask
             cache    the result of `empty_cache`, a list with an `nn.KeyValueCache` for each layer.
                      Then x contains only the T next tokens, which attend to no later ones, and S
                      counts all tokens. Without a cache, S = T
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: x or the mask has a different shape, or the cache belongs to another batch
             TypeError: the mask is not bool, or cache has another form
             RuntimeError: a cache is used while gradients are recorded
         """
@@ -307,13 +368,17 @@ class TransformerEncoder(Module):
 
         Args:
             x        the tokens [B, T, d_model]
-            mask     bool [T, T], [B, T, T] or [B, H, T, T], True where token t may attend to token
-                     s. None: all may attend to all
-            causal   True: token t attends only to the tokens ≤ t
+            mask     bool [T, T], [B, T, T] or [B, H, T, T], where any axis may have length 1, True
+                     where token t may attend to token s. None: all may attend to all
+            causal   True: token t attends only to the tokens s ≤ t, in addition to the mask
 
         Returns:
             a list with an array [B, H, T, T] for each layer, with the weight of token s for token t
             of head h in [b, h, t, s]
+
+        Raises:
+            ValueError: x or the mask has a different shape
+            TypeError: the mask is not bool
         """
         maps = []
         for layer in self.layers:
@@ -338,7 +403,8 @@ class TransformerDecoder(Module):
 
     Raises:
         ValueError: num_layers is not a whole number of at least 1
-        TypeError: the layer is of another kind, or norm is not a module
+        TypeError: decoder_layer is not a module or is a layer for the encoder, or norm is not a
+            module
     """
 
     def __init__(self, decoder_layer, num_layers, norm=None):
@@ -350,20 +416,27 @@ class TransformerDecoder(Module):
     def forward(self, x, memory, mask=None, memory_mask=None, causal=False, cache=None):
         """Apply all layers. Shape: x [B, T, d_model], memory [B, S, d_model] → [B, T, d_model].
 
+        Without a cache, the axis B may be missing from all shapes.
+
         Args:
             x             the tokens
             memory        output of the encoder
-            mask          bool [T, T'], [B, T, T'] or [B, H, T, T'], True where token t may attend
-                          to token s. T' counts all tokens, including those in the cache, and is T
-                          without a cache. None: all may attend to all
-            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to
-                          token s of the memory. None: all may attend to all
-            causal        True: token t attends only to the tokens ≤ t
+            mask          bool [T, T'], [B, T, T'] or [B, H, T, T'], where any axis may have length
+                          1, True where token t may attend to token s. T' counts all tokens,
+                          including those in the cache, and is T without a cache. None: all may
+                          attend to all
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have length 1,
+                          True where token t may attend to token s of the memory. To hide padding
+                          of the memory, pass keep[:, None, :], where keep [B, S] is False for
+                          padding. None: all may attend to all
+            causal        True: token t attends only to the tokens s ≤ t of x, in addition to the
+                          mask
             cache         the result of `empty_cache`, a list with a pair of caches for each layer.
                           Then x contains only the next tokens, which attend to no later ones
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: x, memory or a mask has a different shape, or the cache belongs to another
+                batch
             TypeError: a mask is not bool, or cache has another form
             RuntimeError: a cache is used while gradients are recorded
         """
@@ -380,15 +453,21 @@ class TransformerDecoder(Module):
         Args:
             x             the tokens [B, T, d_model]
             memory        output of the encoder [B, S, d_model]
-            mask          bool [T, T], [B, T, T] or [B, H, T, T], True where token t may attend to
-                          token s. None: all may attend to all
-            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where token t may attend to
-                          token s of the memory. None: all may attend to all
-            causal        True: token t attends only to the tokens ≤ t
+            mask          bool [T, T], [B, T, T] or [B, H, T, T], where any axis may have length 1,
+                          True where token t may attend to token s. None: all may attend to all
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may have length 1,
+                          True where token t may attend to token s of the memory. None: all may
+                          attend to all
+            causal        True: token t attends only to the tokens s ≤ t of x, in addition to the
+                          mask
 
         Returns:
             a list with an array [B, H, T, S] for each layer, with the weight of token s of the
             memory for token t of head h in [b, h, t, s]
+
+        Raises:
+            ValueError: x, memory or a mask has a different shape
+            TypeError: a mask is not bool
         """
         maps = []
         for layer in self.layers:
@@ -411,7 +490,8 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """A transformer with an encoder and a decoder.
 
-    The embeddings, the positional encodings and the output head are not part of it.
+    Encoder and decoder each end with a layer norm. The embeddings, the positional encodings and the
+    output head are not part of the transformer.
 
     Args:
         d_model              number of features
@@ -420,8 +500,8 @@ class Transformer(Module):
         num_decoder_layers   number of layers of the decoder
         dim_feedforward      number of hidden features of the feed-forward networks
         dropout              probability with which a number becomes 0 in training
-        activation           "relu", "gelu", or a function
-        layer_norm_eps       ε of the norms
+        activation           "relu", "gelu", or a function from a Tensor to one of the same shape
+        layer_norm_eps       ε >= 0 of the norms, which keeps the divisor away from 0
         norm_first           True: the norm comes before each part instead of after the residual sum
         bias                 False: linear layers and norms have no bias
         rng                  seed or numpy.random.Generator for the initial values and the dropout,
@@ -430,6 +510,7 @@ class Transformer(Module):
     Raises:
         ValueError: nhead does not divide d_model, a number is outside of its range, or activation
             is neither a function nor one of these names
+        TypeError: dropout or layer_norm_eps is not a number
 
     Source: Vaswani et al. 2017.
     """
@@ -454,7 +535,9 @@ class Transformer(Module):
             num_encoder_layers=num_encoder_layers,
             num_decoder_layers=num_decoder_layers,
             dim_feedforward=dim_feedforward,
+            single=True,
         )
+        check_range("Transformer", 0, 1, dropout=dropout)
         rng = None if rng is None else generator(rng)
         options = (dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, rng)
         self.encoder = TransformerEncoder(
@@ -476,18 +559,25 @@ class Transformer(Module):
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, causal=False):
         """Apply the network. Shape: src [B, S, d_model], tgt [B, T, d_model] → [B, T, d_model].
 
+        The axis B may be missing from all shapes.
+
         Args:
             src           tokens of the source
             tgt           tokens of the target
             src_mask      bool [S, S], [B, S, S] or [B, H, S, S], True where source token t may
                           attend to source token s. None: all may attend to all
-            tgt_mask      bool [T, T], [B, T, T] or [B, H, T, T], in the same way for target tokens
+            tgt_mask      bool [T, T], [B, T, T] or [B, H, T, T], in the same way for the target
+                          tokens
             memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where target token t may
-                          attend to source token s. None: all may attend to all
-            causal        True: target token t attends only to the target tokens ≤ t
+                          attend to source token s. None: all may attend to all. In all masks, any
+                          axis may have length 1. To hide padding of the source, pass
+                          keep[:, None, :] as src_mask and as memory_mask, where keep [B, S] is
+                          False for padding
+            causal        True: target token t attends only to the target tokens s ≤ t, in addition
+                          to tgt_mask
 
         Raises:
-            ValueError: the shapes do not fit
+            ValueError: src, tgt or a mask has a different shape
             TypeError: a mask is not bool
         """
         memory = self.encoder(src, src_mask)

@@ -21,14 +21,10 @@ def check_sizes(layer, least=1, optional=(), single=False, **sizes):
         many = isinstance(value, tuple | list | np.ndarray)
         if (value is None and what in optional) or (_fits(value, least) and not (single and many)):
             continue
-        kind = type(value).__name__
-        kind = f", a {kind}" if kind in ("str", "float", "bool", "dict", "Tensor") else ""
         whole = f"a whole number of at least {least}"
-        if many and single:
-            kind = f", a {type(value).__name__}"
-        elif many:
+        if many and not single:
             whole = f"whole numbers of at least {least}"
-        raise ValueError(f"{type(layer).__name__}: {what} must be {whole}, got {value!r}{kind}")
+        raise ValueError(f"{type(layer).__name__}: {what} must be {whole}, got {_found(value)}")
 
 
 def check_heads(layer, **sizes):
@@ -50,7 +46,20 @@ def check_heads(layer, **sizes):
         )
 
 
+def _found(value):
+    """Return a wrong size, with its kind or shape, for the end of a message."""
+    kind = type(value).__name__
+    if getattr(value, "size", 0) > 4 and hasattr(value, "shape"):  # too long to be shown
+        return f"{'an' if kind == 'ndarray' else 'a'} {kind} of shape {value.shape}"
+    told = ("str", "float", "bool", "dict", "Tensor", "tuple", "list")
+    return f"{value!r}, a {kind}" if kind in told else repr(value)
+
+
 def _fits(value, least):
     if isinstance(value, tuple | list | np.ndarray):
-        return all(_fits(n, least) for n in value)
+        return all(_is_whole(n, least) for n in value)
+    return _is_whole(value, least)
+
+
+def _is_whole(value, least):
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
