@@ -225,12 +225,12 @@ def test_a_parameter_that_got_another_shape_is_found(make, size):
     optimizer.step()
     before = p.data.copy()
     q.data = np.ones((2, 4))
-    with pytest.raises(ValueError, match=r"\(4,\), .* \(2, 4\) .* \(4,\)"):
+    with pytest.raises(ValueError, match=r"shape \(4,\), .* \(2, 4\)"):
         optimizer.step()
     np.testing.assert_array_equal(p.data, before)  # nothing was changed
     q.grad = None
     with pytest.raises(ValueError, match="new optimizer"):
         optimizer.step()
     q.data, q.grad = np.ones(4), np.ones((1, 4))
-    with pytest.raises(ValueError, match=r"its gradient \(1, 4\)"):
+    with pytest.raises(ValueError, match=r"gradient .* \(1, 4\)"):
         optimizer.step()

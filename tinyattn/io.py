@@ -61,12 +61,14 @@ def save(path, tensors, metadata=None):
     Args:
         path       path of the file, where a leading ~ means your home folder
         tensors    {name: Tensor or array}, such as module.state_dict()
-        metadata   a dictionary {string: string} that is stored with the arrays, or None
+        metadata   a dictionary {string: string} that is stored with the arrays, or None. Other
+                   programs can read it, but `load` does not return it
 
     Raises:
         TypeError: an argument is of the wrong type, a name is not a string or is "__metadata__", or
-            the dtype of an entry cannot be stored
-        OSError: `path` is not a regular file, its folder does not exist, or it cannot be written
+            an entry is not an array of numbers or has a dtype that cannot be stored
+        OSError: `path` is not a regular file or cannot be written, or its folder does not exist
+            (FileNotFoundError)
     """
     entries = tensors.items() if isinstance(tensors, dict) else ()
     nested = [(k, v) for k, v in entries if isinstance(v, dict) or hasattr(v, "state_dict")]
@@ -106,9 +108,11 @@ def save(path, tensors, metadata=None):
                 "Choose another name, or pass strings as metadata="
             )
         if array.dtype.newbyteorder("<") not in NAMES:
+            convert = f"Convert it with .astype to one of {', '.join(str(d) for d in NAMES)}"
+            if array.dtype.kind in "SU":
+                convert = "Pass strings as metadata={name: string}"
             raise TypeError(
-                f"save: {name!r} has the dtype {array.dtype}, which cannot be stored. Convert it "
-                f"with .astype to one of {', '.join(str(d) for d in NAMES)}"
+                f"save: {name!r} has the dtype {array.dtype}, which cannot be stored. {convert}"
             )
         arrays[name] = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
     header, offset = {}, 0
@@ -133,17 +137,19 @@ def save(path, tensors, metadata=None):
 
 
 def atomic_write(path, chunks):
-    """Write bytes to a file, or leave the existing file untouched.
+    """Write bytes to a file completely, or leave an existing file untouched.
 
     The bytes go to a new file in the same folder, which is then renamed in one step. A program that
     reads the file therefore gets the old file or the new one, but never a part of it.
 
     Args:
-        path     path of the file
-        chunks   iterable of bytes, which are written one after the other
+        path     path of the file, a string or a path object. A leading ~ has no special meaning
+        chunks   list or generator of bytes, which are written one after the other
 
     Raises:
-        OSError: `path` is not a regular file, its folder does not exist, or it cannot be written
+        TypeError: `path` is not a path, or a chunk is not bytes
+        OSError: `path` is not a regular file or cannot be written, or its folder does not exist
+            (FileNotFoundError)
     """
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
@@ -205,7 +211,7 @@ def load(path):
     Raises:
         TypeError: `path` is neither a string nor a path object
         ValueError: the file is broken or has a different format
-        OSError: the file does not exist or cannot be read
+        OSError: the file does not exist (FileNotFoundError), is a folder or cannot be read
     """
     return _read(path)[0]
 
@@ -233,15 +239,19 @@ def _read(path):
         entry = header[name]
         start, stop = _place(path, name, entry)
         if start != end or stop > len(body):
-            _broken(
-                path,
-                f"the bytes of {_short(name)} are from {start} to {stop}, but must begin at {end} "
-                f"and end within {len(body)}",
-            )
+            if start == end:
+                why = f"it is cut off, because {_short(name)} needs the bytes {start} to {stop} "
+                why += f"after the header, but only {len(body)} exist. Copy or download it again"
+            else:
+                why = f"the bytes of {_short(name)} begin at {start}, but must begin at {end}, "
+                why += "where the previous array ends"
+            _broken(path, why)
         end = stop
         arrays[name] = _array(path, name, entry, body[start:stop])
     if end != len(body):
-        _broken(path, f"{len(body) - end} bytes at the end belong to no array")
+        more = len(body) - end
+        rest = "1 byte at the end belongs" if more == 1 else f"{more} bytes at the end belong"
+        _broken(path, f"{rest} to no array")
     return {name: arrays[name] for name in header}, metadata
 
 
@@ -334,7 +344,11 @@ def _array(path, name, entry, raw):
         _broken(path, f"{_short(name)} has the invalid shape {_short(shape)}")
     dtype = np.dtype("<u2" if kind == "BF16" else DTYPES[kind])
     if math.prod(shape) * dtype.itemsize != len(raw):
-        _broken(path, f"{_short(name)} has shape {_short(shape)} of {kind}, but {len(raw)} bytes")
+        _broken(
+            path,
+            f"{_short(name)} has shape {_short(shape)} and dtype {kind}, so it needs "
+            f"{math.prod(shape) * dtype.itemsize} bytes, but it has {len(raw)}",
+        )
     array = np.frombuffer(raw, dtype)
     if kind == "BF16":  # a BF16 number is the upper half of a float32
         array = (array.astype(np.uint32) << 16).view(np.float32)
@@ -371,13 +385,14 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
         path        path of the file, where a leading ~ means your home folder
         module      the module
         optimizer   its optimizer
-        step        number of the current step, which `load_checkpoint` returns
+        step        number of the current step, a whole number that `load_checkpoint` returns
         rng         your own numpy.random.Generator, whose state is saved too, or None
 
     Raises:
         TypeError: an argument is of the wrong type, such as a seed instead of a generator
-        ValueError: step is larger than 10¹⁸
-        OSError: `path` is not a regular file, its folder does not exist, or it cannot be written
+        ValueError: step is below -10¹⁸ or above 10¹⁸
+        OSError: `path` is not a regular file or cannot be written, or its folder does not exist
+            (FileNotFoundError)
     """
     _check_order("save_checkpoint", path, module, optimizer)
     tensors = {f"module.{k}": v for k, v in module.state_dict().items()}
@@ -429,11 +444,11 @@ def load_checkpoint(path, module, optimizer, rng=None):
         the number of the step that was saved
 
     Raises:
-        ValueError: the file is broken or not a checkpoint, or contains no state for `rng` or one of
-            a different kind of generator
+        ValueError: the file is broken or not a checkpoint, has no state for `rng`, or has the state
+            of a different kind of generator or an option of the optimizer outside its range
         KeyError: the file was saved for a different module or optimizer
         TypeError: an argument is of the wrong type, such as a seed instead of a generator
-        OSError: the file does not exist or cannot be read
+        OSError: the file does not exist (FileNotFoundError), is a folder or cannot be read
     """
     _check_order("load_checkpoint", path, module, optimizer)
     _check_rng("load_checkpoint", rng)
@@ -478,7 +493,10 @@ def _generators(module, rng):
 def _step(path, metadata):
     step = metadata.get("step")
     if step is None:
-        raise ValueError(f"load_checkpoint: {path} contains only weights. Read them with ta.load")
+        raise ValueError(
+            f"load_checkpoint: {path} is not a checkpoint, because it has no step. If it contains "
+            "weights, write module.load_state_dict(ta.load(path))"
+        )
     if not re.fullmatch(r"-?[0-9]{1,19}", step):
         raise ValueError(
             f"load_checkpoint: {path} has the step {_short(step)}, which is not a whole number"

@@ -36,7 +36,9 @@ def test_what_has_no_permutation():
     with pytest.raises(ValueError, match="out_axis="):
         check.equivariant(lambda x: np.sum(x, axis=0), np.ones((4, 3)))
     for x, options in ((np.ones(3), {}), (X, {"axis": 7})):
-        with pytest.raises(ValueError, match=r"equivariant: axis -?\d of x has nothing to permute"):
+        with pytest.raises(
+            ValueError, match=r"equivariant: x must have an axis -?\d with at least 2"
+        ):
             check.equivariant(lambda x: x, x, **options)
     for f, message in ((lambda x: (x, x), "several results"), (lambda x: None, "returned None")):
         for what in (check.equivariant, check.invariant):
@@ -56,6 +58,46 @@ def test_fewer_than_two_implementations():
             check.same(impls, X)
 
 
+def test_what_cannot_be_called_is_named():
+    for run, message in (
+        (lambda: check.causal(TOKENS, np.sin), "causal: f must be a function or a module, got nd"),
+        (lambda: check.isolated(TOKENS, np.sin), r"isolated: f must be .* Write isolated\(f, x\)"),
+        (lambda: check.padding(TOKENS, np.sin), "padding: f must be"),
+        (lambda: check.invariant(X, np.sin), "invariant: f must be"),
+        (lambda: gradcheck(X, np.sin), "gradcheck: f must be"),
+        (lambda: check.same([np.sin, 3], X), "impls must consist of functions, got .* type int"),
+        (lambda: check.trains(mlp(), (BATCH, CLASSES), nn.MSELoss()), "loss must be .*got MSELoss"),
+        (
+            lambda: check.trains(mlp(), (BATCH, CLASSES), ta.functional.mse_loss),
+            "got mse_loss",
+        ),
+        (lambda: check.trains(mlp(), (BATCH, CLASSES), learned="a"), "learned must be a number"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            run()
+
+
+def test_results_that_are_not_floating_point_are_named():
+    for run, message in (
+        (lambda: check.causal(lambda x: x > 0, X, axis=0), "causal: f must return floating-point"),
+        (lambda: check.invariant(np.argmax, X), "invariant: f must return .* got int64"),
+        (lambda: check.padding(lambda x, keep: x > 0, TOKENS), "padding: f must return"),
+        (lambda: check.invariant(lambda x: {"a": x}, X), "check: f returns a dict"),
+        (
+            lambda: check.trains(mlp(), (BATCH, ["a"] * 8)),
+            "target must consist of numbers",
+        ),
+    ):
+        with pytest.raises(TypeError, match=message):
+            run()
+    with pytest.raises(ValueError, match="isolated: x must have the members .* got one number"):
+        check.isolated(lambda x: x, 3.0)
+    with pytest.raises(ValueError, match=r"padding: .* a row for each of the 3 rows"):
+        check.padding(lambda x, keep: np.sum(x * 1.0), TOKENS)
+    with pytest.raises(ValueError, match=r"a target of bool .* Write classes with .astype\(int\)"):
+        check.trains(mlp(), (BATCH, CLASSES > 0))
+
+
 def test_dropout_is_named():
     with pytest.raises(ValueError, match="Switch dropout off with .eval"):
         check.causal(nn.Dropout(0.5), TOKENS)
@@ -70,7 +112,7 @@ def test_wrong_shapes_of_checks_of_masks_are_explained():
         check.isolated(lambda x: x, TOKENS, batch=[0, 1])
     with pytest.raises(ValueError, match=r"batch must contain at least 2 members, got only \[0\]"):
         check.isolated(lambda x: x, TOKENS, batch=[0, 0, 0])
-    with pytest.raises(ValueError, match=r"causal: x must be numbers \[B, T, D\].*axis=5"):
+    with pytest.raises(ValueError, match=r"causal: expected numbers \[B, T, D\].*axis=5"):
         check.causal(lambda x: x, TOKENS, axis=5)
     with pytest.raises(TypeError, match="Check one of them, for example lambda x: f"):
         check.causal(lambda x: (x, x), TOKENS)

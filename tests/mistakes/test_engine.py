@@ -63,7 +63,7 @@ def test_gradients_of_a_generator():
 
 
 def test_seed_of_a_wrong_shape():
-    with pytest.raises(ValueError, match=r"shape \(2,\).*\(3,\)"):
+    with pytest.raises(ValueError, match=r"gradient must have shape \(3,\), got \(2,\)"):
         (leaf(3) * 2).backward(np.ones(2))
     with pytest.raises(RuntimeError, match=r"this tensor has shape \(3,\)"):
         (leaf(3) * 2).backward()
@@ -231,7 +231,7 @@ def test_argnum_that_names_no_argument_or_one_twice(argnum):
 
 
 def test_argument_given_by_name_has_no_number():
-    with pytest.raises(ValueError, match="got argnum=0 and 0 positional arguments"):
+    with pytest.raises(ValueError, match="argnum=0 and 0 positional arguments. Pass .* by pos"):
         grad(np.sum)(a=np.ones(2))
 
 
@@ -241,11 +241,21 @@ def test_gradients_refuses_what_has_none():
         ta.gradients(np.sum(x), [x, Tensor(X)])
     with pytest.raises(TypeError, match="gradients: xs must be a tensor that requires a grad"):
         ta.gradients(np.sum(x), X)
+    for xs, advice in (
+        (X, r"Make it with ta.tensor\(x, requires_grad=True\)"),
+        ({"x": x}, r"Write list\(xs.values\(\)\)"),
+        (ta.nn.Linear(2, 2), r"Write list\(model.parameters\(\)\)"),
+        (iter([x]), r"Write list\(xs\)"),
+    ):
+        with pytest.raises(TypeError, match=advice):
+            ta.gradients(np.sum(x), xs)
+    with pytest.raises(TypeError, match=r"got list. Write ta.gradients\(y, xs\)"):
+        ta.gradients([x], x)
     with pytest.raises(ValueError, match=r"single number, got shape \(3,\)"):
         ta.gradients(x * 2, x)
     with no_grad():
         y = np.sum(x)
-    with pytest.raises(RuntimeError, match="gradients: this tensor does not depend on anything"):
+    with pytest.raises(RuntimeError, match="gradients: y does not depend on anything"):
         ta.gradients(y, x)
 
 
@@ -273,7 +283,7 @@ def test_a_rule_of_all_inputs_gives_a_gradient_for_each():
 
 
 def test_a_gradient_is_real():
-    with pytest.raises(TypeError, match="expected a real gradient, got complex128"):
+    with pytest.raises(TypeError, match="gradient must be real numbers, got complex128"):
         leaf(2).backward(Tensor(np.array([1j, 2])))
 
 

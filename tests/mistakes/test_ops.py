@@ -16,7 +16,10 @@ from tinyattn.ops.quantized import Q4_1, Q8_0, QuantizedMatrix, quantized_linear
 X, MASK = normal(3, 4), np.arange(12).reshape(3, 4) % 3 > 0
 REFUSED = {
     "sum out": (lambda x: np.sum(x, out=np.zeros(())), r"np.sum on Tensors takes no out=.*y = np"),
-    "sum by position": (lambda x: np.sum(x, 0, float), "fewer than 3 arguments by position"),
+    "sum by position": (
+        lambda x: np.sum(x, 0, float),
+        "fewer than 3 arguments by position, of a, .* by name",
+    ),
     "var where": (lambda x: np.var(x, where=MASK), "np.var on Tensors takes no where=.*np.where"),
     "cumsum out": (lambda x: np.cumsum(x, out=np.zeros(12)), "np.cumsum on Tensors takes no out="),
     "reshape order": (lambda x: np.reshape(x, (4, 3), order="F"), "no order=.*reading order"),

@@ -27,9 +27,9 @@ def detect_anomaly():
     become slower.
 
     Raises:
-        FloatingPointError: a NaN or an infinity arose. The error names the operation, the line that
-            called it, the layers around it, its inputs, and the values at the first affected
-            element
+        FloatingPointError: a NaN or an infinity arose, or an operation received a NaN that was made
+            outside the block. The error names the operation, the line that called it, the layers
+            around it, its inputs, and their values at the first affected element
     """
     observe(_look)
     try:
@@ -132,7 +132,7 @@ class _Origin:
             source = linecache.getline(self.file, self.line).strip()
             lines.append(f"line {self.line} of {os.path.basename(self.file)}: {source}")
         if self.layers:
-            lines.append("inside of " + " > ".join(self.layers))
+            lines.append("inside " + " > ".join(self.layers))
         for i, v in enumerate(self.values):
             lines += [f"input {self._name(i)}: {text}" for text in _described(v, x.shape, first)]
         raise FloatingPointError("detect_anomaly: " + "\n  ".join(lines))

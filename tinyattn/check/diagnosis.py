@@ -88,7 +88,7 @@ def _kink(case, A):
         f"{number(right[i])} to the right"
     )
     if low - 1e-3 <= A[i, j] <= high + 1e-3:
-        return f"{text}. Every value between is allowed; check at a point next to it"
+        return f"{text}. Every value between is allowed, so check at a point next to it"
     return f"{text}; {number(A[i, j])} is not between them"
 
 
@@ -257,7 +257,7 @@ def _summed(case, A, N):
         total = inner.sum(axis + 1, keepdims=True)
         for wrong, word in ((total, "summed"), (total / n, "averaged")):
             if _same(A, np.broadcast_to(wrong, inner.shape).reshape(N.shape)):
-                return f"the gradient is {word} over axis {axis} of {case.name}; it should not be"
+                return f"the gradient is {word} over axis {axis} of {case.name}, which is wrong"
     return None
 
 

@@ -16,7 +16,7 @@ from inspect import Parameter, signature
 import numpy as np
 
 from tinyattn.check.diagnosis import Case, causes_of
-from tinyattn.check.report import Report, at, name_of, number
+from tinyattn.check.report import Report, at, check_callable, name_of, number
 from tinyattn.engine.autograd import Tensor, backward_pass
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.ranges import check_range
@@ -65,9 +65,12 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
         a `Report`
 
     Raises:
-        ValueError: there is nothing to check, f is not deterministic, f makes float32 of its
-            float64 inputs, eps is not between 0 and 1, order < 1, or atol or rtol is negative
+        ValueError: no input or no result is floating point, f is not deterministic, f makes float32
+            of its float64 inputs, eps is not between 0 and 1, order < 1, or atol or rtol is
+            negative
+        TypeError: f is not a function, or order, eps, atol or rtol is not a number
     """
+    check_callable("gradcheck", f)
     check_range("gradcheck", above=0, below=1, eps=eps, optional=("eps",))
     check_range("gradcheck", 0, atol=atol, rtol=rtol, optional=("atol",))
     check_range("gradcheck", 1, whole=True, order=order)
@@ -169,7 +172,7 @@ def _function(f, inputs, precision):
     if not values:
         raise ValueError(
             "gradcheck: no input is floating point, so there is nothing to check. Pass at least "
-            "one float64 array"
+            "one array of floating-point numbers"
         )
     others = {names[i]: x for i, x in enumerate(plain) if i not in checked}
 
@@ -500,6 +503,7 @@ def _kinks(function, k, wrong):
 
 def _finish(title, lines, causes, worst, compared, what):
     if not lines:
+        what = what if compared != 1 else what.replace("derivatives", "derivative")
         text = f"{title}: right ({compared} {what} compared with central differences, "
         text += f"largest difference {worst:.1e})"
         return Report(True, text, worst, compared)

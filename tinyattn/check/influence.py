@@ -8,7 +8,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from tinyattn.check.report import Report, name_of, one_result
+from tinyattn.check.report import Report, check_callable, check_floating, name_of, one_result
 from tinyattn.check.symmetry import ROUNDINGS
 from tinyattn.engine.autograd import Tensor, backward_pass, no_grad
 from tinyattn.engine.random import generator
@@ -21,8 +21,8 @@ def causal(f, x, axis=None, rng=0):
     Args:
         f      module or function of x, whose result has the T positions on the same axis as x. If
                there are several results, check one of them: lambda x: f(x)[0]. A module is checked
-               in float64
-        x      numbers [B, T, D], or integer tokens [B, T]
+               in float64 and in its current mode, so call .eval() first if it has dropout
+        x      numbers [B, T, D], integer tokens [B, T], or an array of any shape with the `axis`
         axis   axis of the positions. If None, the last axis of tokens, and the second to last axis
                of numbers
         rng    seed or numpy.random.Generator for the changes of x
@@ -31,16 +31,17 @@ def causal(f, x, axis=None, rng=0):
         a `Report`
 
     Raises:
-        TypeError: f returns several results, or None
+        TypeError: f is not a function or does not return one array of floating-point numbers
         ValueError: f is not deterministic, x does not have the axis, there are fewer than 2
-            positions or different tokens, or the result has another number of positions
+            positions or different tokens, or the result has a different number of positions
     """
+    check_callable("causal", f)
     x = _array(x)
     least = 1 if x.dtype.kind in "iu" else 2
     if x.ndim < least or not (axis is None or -x.ndim <= axis < x.ndim):
         raise ValueError(
-            "causal: x must be numbers [B, T, D] or integer tokens [B, T], or have the given axis, "
-            f"got shape {x.shape} and axis={axis}"
+            "causal: expected numbers [B, T, D] or integer tokens [B, T] as x, or an axis= that x "
+            f"has, got x of shape {x.shape} and axis={axis}"
         )
     axis = (x.ndim - 1 if x.dtype.kind in "iu" else x.ndim - 2) if axis is None else axis % x.ndim
     places = np.arange(x.shape[axis])
@@ -69,20 +70,24 @@ def isolated(f, x, batch=None, rng=0):
 
     Args:
         f       module or function of x, whose result has the members on axis 0
-        x       members of the batch on axis 0
-        batch   for graphs and point clouds: the member of each row of x [N]. Then f(x) has a row
-                for each row of x, or for each member. If None, each row is a member
+        x       numbers or integer tokens, with the members of the batch on axis 0
+        batch   for graphs and point clouds: [N], the number of the member to which each row of x
+                belongs. f(x) then has a row for each row of x, or a row for each member. If None,
+                each row is a member of its own
         rng     seed or numpy.random.Generator for the changes of x
 
     Returns:
         a `Report`
 
     Raises:
-        TypeError: f returns several results, or None
-        ValueError: f is not deterministic, batch is not [N], there are fewer than 2 members or
-            different tokens, or the result has another number of members
+        TypeError: f is not a function or does not return one array of floating-point numbers
+        ValueError: f is not deterministic, x is a single number, batch is not [N], there are fewer
+            than 2 members or different tokens, or the result has a different number of rows
     """
+    check_callable("isolated", f)
     x = _array(x)
+    if x.ndim == 0:
+        raise ValueError("isolated: x must have the members of a batch on axis 0, got one number")
     batch = np.arange(len(x)) if batch is None else np.asarray(batch)
     if batch.shape != x.shape[:1]:
         raise ValueError(
@@ -127,7 +132,8 @@ def padding(f, x, rng=0, times=3):
 
     Args:
         f       module or function of (x, keep), where keep is bool [B, T], True for positions that
-                are not padding. A module is checked in float64
+                are not padding. A module is checked in float64 and in its current mode, so call
+                .eval() first if it has dropout. The result has B rows
         x       numbers or integer tokens [B, T, ...] without padding
         rng     seed or numpy.random.Generator for lengths and padding
         times   number of trials
@@ -136,14 +142,15 @@ def padding(f, x, rng=0, times=3):
         a `Report`
 
     Raises:
-        TypeError: f returns several results, or None
-        ValueError: x is not [B, T, ...] with T >= 2, or has fewer than 2 different tokens, or
-            times < 1
+        TypeError: f is not a function or does not return one array of floating-point numbers
+        ValueError: x is not [B, T, ...] with B >= 1 and T >= 2 or has fewer than 2 different
+            tokens, times < 1, or the result does not have B rows
     """
+    check_callable("padding", f)
     check_range("padding", 1, whole=True, times=times)
     x, rng, g = _array(x), generator(rng), _precise(f)
-    if x.ndim < 2 or x.shape[1] < 2:
-        raise ValueError(f"padding: x must be [B, T, ...] with T >= 2, got {x.shape}")
+    if x.ndim < 2 or x.shape[1] < 2 or not len(x):
+        raise ValueError(f"padding: x must be [B, T, ...] with B >= 1 and T >= 2, got {x.shape}")
     T, title, leak, rows = x.shape[1], f"padding: {name_of(f)}", 0.0, []
     for _ in range(times):
         lengths = rng.integers(1, T + 1, size=len(x))
@@ -151,6 +158,12 @@ def padding(f, x, rng=0, times=3):
         keep = np.arange(T) < lengths[:, None]
         padded = np.where(keep.reshape(keep.shape + (1,) * (x.ndim - 2)), x, _other(x, rng))
         together = _value(lambda v, keep=keep: g(v, keep), padded)
+        if together.shape[:1] != x.shape[:1]:
+            raise ValueError(
+                f"padding: the result must have a row for each of the {len(x)} rows of x, got "
+                f"shape {together.shape}"
+            )
+        check_floating("padding", together)
         rows += [_Row(g, x, together, b, int(n)) for b, n in enumerate(lengths)]
         leak = max(leak, _reaches_padding(g, padded, keep, any(r.by_position for r in rows)))
     wrong = [row for row in rows if row.wrong.any()]
@@ -256,12 +269,14 @@ def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
     if out_groups is None:
         out_groups = {len(groups): groups, len(names): names}.get(y.shape[0] if y.ndim else 0)
     if out_groups is None or y.ndim <= out_axis or y.shape[out_axis] != len(out_groups):
+        members = f" (or {len(names)}, one for each member)" * (len(names) < len(groups))
         raise ValueError(
             f"{name}: axis {out_axis} of the result must have length {len(groups)}, as in x of "
-            f"shape {x.shape}, but the result has shape {y.shape}"
+            f"shape {x.shape}{members}, but the result has shape {y.shape}"
         )
     largest = max(np.abs(y).max(initial=0), 1e-300)
     table, other = np.zeros((len(names), len(names))), _other(x, rng)
+    check_floating(name, y)
     for j, group in enumerate(names):
         inside = _along(groups == group, axis, x.ndim)
         change = np.abs(_value(f, np.where(inside, other, x)) - y)
@@ -295,7 +310,7 @@ def _other(x, rng):
     if len(values) < 2:
         raise ValueError(
             "check: x must contain at least two different tokens, because tokens are replaced by "
-            f"other ones, got only {values.tolist()}. Pass more tokens, or real numbers"
+            f"other ones, got only {values.tolist()}. Pass different tokens, or real numbers"
         )
     place = np.searchsorted(values, x)
     return values[(place + rng.integers(1, len(values), size=x.shape)) % len(values)]

@@ -141,7 +141,7 @@ class OperationChecks:
             self.compared[t._created] = (
                 "crossed shapes",
                 f"{op.name} of {text}: each prediction meets every label, not its own. Give both "
-                f"one shape, as in y[:, None] or prediction[:, 0]",
+                f"the same shape, as in y[:, None] or prediction[:, 0]",
                 line,
             )
 
@@ -392,7 +392,7 @@ class OperationChecks:
         self.say(
             f"array {name}",
             f"{type(module).__name__}.{name} {list(v.shape)} is a plain array, so training does "
-            f"not change it. If it is a weight, write nn.Parameter(...); if it is constant, "
+            f"not change it. If it is a weight, write nn.Parameter(...), and if it is constant, "
             f"nn.Buffer(...)",
             line,
         )
@@ -445,7 +445,7 @@ class OperationChecks:
                 self.say(
                     "crossed comparison",
                     f"{f.__name__} of {text}: each prediction is compared with every label. Give "
-                    f"both one shape, as in y[:, None] or prediction[:, 0]",
+                    f"both the same shape, as in y[:, None] or prediction[:, 0]",
                 )
 
 

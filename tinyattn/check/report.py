@@ -70,6 +70,14 @@ def name_of(f):
     return "the function" if name == "<lambda>" else name
 
 
+def check_callable(name, f):
+    """Raise TypeError unless f, the first argument of the check `name`, can be called."""
+    if not callable(f):
+        raise TypeError(
+            f"{name}: f must be a function or a module, got {type(f).__name__}. Write {name}(f, x)"
+        )
+
+
 def one_result(y):
     """Return the result y of a checked function, or raise TypeError for None or several results."""
     if isinstance(y, tuple | list):
@@ -78,4 +86,15 @@ def one_result(y):
         )
     if y is None:
         raise TypeError("check: f returned None. Did you forget its `return`?")
+    if isinstance(y, dict):
+        raise TypeError('check: f returns a dict. Check one entry, such as lambda x: f(x)["name"]')
     return y
+
+
+def check_floating(name, y):
+    """Raise TypeError unless the array y, a result in the check `name`, is floating point."""
+    if y.dtype.kind != "f":
+        raise TypeError(
+            f"{name}: f must return floating-point numbers, got {y.dtype}. Check numbers that are "
+            "not yet rounded or compared, or convert them with .astype(float)"
+        )

@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from tinyattn.check.report import Report, at, name_of, number, one_result
+from tinyattn.check.report import (
+    Report,
+    at,
+    check_callable,
+    check_floating,
+    name_of,
+    number,
+    one_result,
+)
 from tinyattn.engine.autograd import Tensor, backward_pass, no_grad
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
@@ -18,8 +26,8 @@ def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
 
     Args:
         f          module or function of x. If there are several results, check one of them: lambda
-                   x: f(x)[0]
-        x          array, on which f is called
+                   x: f(x)[0]. Call .eval() first for a module with dropout, which would seem wrong
+        x          array or Tensor of numbers or integer tokens, with which f is called
         axis       axis of x that is permuted, where -2 means the rows
         out_axis   axis of the result that must be permuted in the same way. If None, it is `axis`
         rng        seed or numpy.random.Generator for the permutations
@@ -29,9 +37,9 @@ def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
         a `Report`
 
     Raises:
-        TypeError: f returns several results, or None
+        TypeError: f is not a function or does not return one array of floating-point numbers
         ValueError: x does not have this axis with at least 2 entries, times < 1, or the axis of the
-            result has another length
+            result has a different length
     """
     out_axis = axis if out_axis is None else out_axis
     return _permuted(
@@ -51,8 +59,8 @@ def invariant(f, x, axis=-2, rng=0, times=5):
 
     Args:
         f       module or function of x. If there are several results, check one of them: lambda x:
-                f(x)[0]
-        x       array, on which f is called
+                f(x)[0]. Call .eval() first for a module with dropout, which would seem wrong
+        x       array or Tensor of numbers or integer tokens, with which f is called
         axis    axis of x that is permuted, where -2 means the rows
         rng     seed or numpy.random.Generator for the permutations
         times   number of permutations
@@ -61,27 +69,30 @@ def invariant(f, x, axis=-2, rng=0, times=5):
         a `Report`
 
     Raises:
-        TypeError: f returns several results, or None
+        TypeError: f is not a function or does not return one array of floating-point numbers
         ValueError: x does not have this axis with at least 2 entries, or times < 1
     """
     return _permuted(f, x, axis, rng, times, f"invariant: {name_of(f)}", lambda y, p: y, None)
 
 
 def _permuted(f, x, axis, rng, times, title, expected, out_axis):
-    name, x, rng = title.partition(":")[0], _array(x), generator(rng)
+    name = title.partition(":")[0]
+    check_callable(name, f)
+    x, rng = _array(x), generator(rng)
     check_range(name, 1, whole=True, times=times)
     n = x.shape[axis] if -x.ndim <= axis < x.ndim else 0
     if n < 2:
         raise ValueError(
-            f"{name}: axis {axis} of x has nothing to permute, since x has shape {x.shape}. Choose "
-            "an axis with at least 2 entries"
+            f"{name}: x must have an axis {axis} with at least 2 entries, got shape {x.shape}. "
+            "Otherwise there is nothing to permute, so choose another axis with axis="
         )
     y, worst = _value(f, x), (-1.0,)
     if out_axis is not None and not (-y.ndim <= out_axis < y.ndim and y.shape[out_axis] == n):
         raise ValueError(
             f"equivariant: axis {out_axis} of the result {y.shape} must have length {n}, the same "
-            f"as axis {axis} of x {x.shape}. Name the axis with out_axis="
+            f"as axis {axis} of x {x.shape}. Pass the permuted axis of the result as out_axis="
         )
+    check_floating(name, y)
     tolerance = ROUNDINGS * np.finfo(y.dtype).eps * np.abs(y).max(initial=0)
     for _ in range(times):
         p = rng.permutation(n)
@@ -112,19 +123,21 @@ def _permuted(f, x, axis, rng, times, title, expected, out_axis):
 
 
 def same(impls, inputs, gradients=True):
-    """Check that all implementations give the values and gradients of the first one.
+    """Check that all implementations give the same values and gradients as the first one.
 
     Args:
         impls       {name: function}, or a list of functions, at least two
-        inputs      the arguments as a list or tuple, or one array. Gradients are computed for all
-                    floating-point arguments
-        gradients   True: also compare the gradients of a randomly weighted sum of the results
+        inputs      the arguments of the functions as a list or tuple, or one array. Gradients are
+                    computed for all floating-point arrays and Tensors among them
+        gradients   True: also compare the gradients of a randomly weighted sum of the results.
+                    False: compare only the values
 
     Returns:
         a `Report`
 
     Raises:
         ValueError: there are fewer than two implementations
+        TypeError: an implementation is not a function
     """
     if not isinstance(impls, dict | list | tuple) or len(impls) < 2:
         got = len(impls) if isinstance(impls, dict | list | tuple) else type(impls).__name__
@@ -133,6 +146,8 @@ def same(impls, inputs, gradients=True):
             "same([f, g], x)"
         )
     impls = impls if isinstance(impls, dict) else _named(impls)
+    if wrong := [type(f).__name__ for f in impls.values() if not callable(f)]:
+        raise TypeError(f"same: impls must consist of functions, got a value of type {wrong[0]}")
     inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     (first, *_), results = impls, {n: _results(f, inputs, gradients) for n, f in impls.items()}
     lines, worst, compared = [], 0.0, 0
@@ -146,7 +161,8 @@ def same(impls, inputs, gradients=True):
     title = f"same: {', '.join(impls)}"
     if lines:
         return Report(False, "\n".join([f"{title}: NO", *lines]), worst, compared)
-    text = f"{title}: yes ({compared} numbers compared, largest difference {worst:.1e})"
+    what = f"{compared} number{'s' * (compared != 1)}"
+    text = f"{title}: yes ({what} compared, largest difference {worst:.1e})"
     return Report(True, text, worst, compared)
 
 

@@ -41,8 +41,9 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
         a `Report`
 
     Raises:
-        TypeError: module is not a module, the loss is not a Tensor with a single number, or,
-            without `loss`, the module does not return a Tensor
+        TypeError: module is not a module, loss is not a function (module, *batch) or does not
+            return a Tensor with a single number, steps or learned is not a number, or, without
+            `loss`, the module does not return a Tensor or the target does not consist of numbers
         ValueError: no parameter requires a gradient, steps < 1, or, without `loss`, the batch has
             no target or one that does not fit the result
     """
@@ -52,6 +53,14 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
             "Write trains(module, (x, target))"
         )
     check_range("trains", 1, whole=True, steps=steps)
+    check_range("trains", learned=learned)
+    home = getattr(loss, "__module__", None) or ""
+    of_results = home.startswith(("tinyattn.functional", "tinyattn.nn"))  # takes no module
+    if loss is not None and (of_results or not callable(loss)):
+        raise TypeError(
+            f"trains: loss must be a function (module, *batch), got {name_of(loss)}. For a loss "
+            "function f, write loss=lambda module, x, target: f(module(x), target)"
+        )
     batch = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
     loss = _usual_loss if loss is None else loss
     trained = {name for name, p in module.named_parameters() if p.requires_grad}
@@ -176,14 +185,19 @@ def _usual_loss(module, *batch):
             f"trains: the module must return a Tensor, got {type(y).__name__}. Pass loss=, a "
             "function of the module and the batch that returns a single number"
         )
+    if target.dtype.kind not in "fiub":
+        raise TypeError(
+            f"trains: the target must consist of numbers, got {target.dtype}. Write names of "
+            "classes as indices from 0 to C - 1"
+        )
     if target.dtype.kind in "iu":
         for axis in (-1, 1):
             if y.ndim > 1 and (*y.shape[:axis], *y.shape[axis:][1:]) == target.shape:
                 if target.size and not 0 <= target.min() <= target.max() < y.shape[axis]:
                     raise ValueError(
                         f"trains: the module returns scores of {y.shape[axis]} classes, so targets "
-                        f"must be from 0 to {y.shape[axis] - 1}, got {target.min()} to "
-                        f"{target.max()}"
+                        f"must be from 0 to {y.shape[axis] - 1}, got numbers from {target.min()} "
+                        f"to {target.max()}"
                     )
                 scores = take_along_axis(log_softmax(y, axis), np.expand_dims(target, axis), axis)
                 return -np.mean(scores)
@@ -194,9 +208,10 @@ def _usual_loss(module, *batch):
         return np.mean(np.square(y - target))
     else:
         shapes = f"{y.shape}"
+    classes = "Write classes with .astype(int), or p" if target.dtype.kind == "b" else "P"
     raise ValueError(
         f"trains: the module returns shape {y.shape}, so a target of {target.dtype} must have "
-        f"shape {shapes}, got {target.shape}. Pass loss= for any other target"
+        f"shape {shapes}, got {target.shape}. {classes}ass loss= for any other target"
     )
 
 

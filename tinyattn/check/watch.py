@@ -41,7 +41,7 @@ class _InShortLines:
 
 
 class SlipWarning(_InShortLines, UserWarning):
-    """A warning about a line of a training loop that runs, but probably contains a mistake."""
+    """A warning of `watch` about a line of a training loop that probably contains a mistake."""
 
 
 # NumPy's kind of warning, under its name
@@ -81,14 +81,14 @@ def watch(model, optimizer):
     Raises:
         TypeError: `model` has no parameters(), or `optimizer` is not an optimizer
     """
-    for name, value, needed in (
-        ("model", model, "parameters"),
-        ("optimizer", optimizer, "param_groups"),
+    for name, value, needed, kind in (
+        ("model", model, "parameters", "a module"),
+        ("optimizer", optimizer, "param_groups", "an optimizer such as optim.Adam(...)"),
     ):
         if not hasattr(value, needed):
             raise TypeError(
-                f"check.watch: {name} must have the attribute {needed}, got "
-                f"{type(value).__name__}. Write check.watch(model, optimizer)"
+                f"check.watch: {name} must be {kind}, got {type(value).__name__}. Write "
+                "check.watch(model, optimizer)"
             )
     watcher = _Watcher(model, optimizer)
     watcher.start()
@@ -257,9 +257,9 @@ class _Watcher:
         if self.backwards and not self.steps:
             self.say(
                 "never stepped",
-                f"{self.backwards} backward passes, but step() of this optimizer was never called, "
-                f"so no parameter moved. Call optimizer.step() after loss.backward(), and make the "
-                f"optimizer once, before the loop",
+                "gradients were computed, but step() of this optimizer was never called, so no "
+                "parameter moved. Call optimizer.step() after loss.backward(), and make the "
+                "optimizer once, before the loop",
                 self.caller,
             )
         elif self.steps and not self.backwards and "no gradient at all" not in self.told:

@@ -34,13 +34,12 @@ def run(function, args, options):
         return f(*args, **asked)
     name = f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
     name = name.replace("numpy", "np", 1)
-    takes = ", ".join(signature(f).parameters)
-    wrong = [k for k in unknown if k in asked]
-    what = f"no {', '.join(wrong)}=" if wrong else f"fewer than {len(args)} arguments by position"
-    advice = INSTEAD.get(wrong[0] if wrong else "", "Without a gradient, pass x.numpy()")
-    raise TypeError(
-        f"{name} on Tensors takes {what}, only {takes}. {advice.format(name=name)}"
-    ) from cause
+    takes, wrong = ", ".join(signature(f).parameters), [k for k in unknown if k in asked]
+    what = f"fewer than {len(args)} arguments by position, of"
+    if wrong:
+        what = f"no {', '.join(wrong)}=, only"
+    hint = INSTEAD.get(wrong[0] if wrong else "by position", "Without a gradient, pass x.numpy()")
+    raise TypeError(f"{name} on Tensors takes {what} {takes}. {hint.format(name=name)}") from cause
 
 
 def _takes(f, name):

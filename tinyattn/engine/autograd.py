@@ -57,18 +57,27 @@ NEVER_WRITTEN = (0,)  # a shared constant, which is never written to
 class Tensor(TensorMethods):
     """An array, its gradient, and the operation that computed it.
 
+    A leaf is a tensor that was not computed from others by a recorded operation.
+
     Args:
         data            number, list or array, which is copied
-        dtype           dtype of the array. None: arrays keep their dtype, Python floats become
-                        float32, and Python integers and booleans keep their type unless
-                        requires_grad is True (then they become float32 too)
+        dtype           dtype of the array. None: arrays and NumPy's own numbers keep their dtype,
+                        Python floats become float32, and Python integers and booleans keep their
+                        type unless requires_grad is True (then they become float32 too)
         requires_grad   True: operations on the tensor are recorded, and their results require a
                         gradient too, except in a block of no_grad()
+
+    Raises:
+        TypeError: data does not consist of numbers or booleans, or contains a Tensor that requires
+            a gradient, dtype is not a type of numbers, or requires_grad is True and the dtype is
+            not floating point
+        ValueError: the rows of a list have different lengths
 
     Attributes:
         data           the plain NumPy array
         grad           dL/d(data) after `L.backward()`, and None before. Only leaf tensors have a
                        gradient, which is stored in _grad
+        requires_grad  whether operations on the tensor are recorded
         _operation     the operation that computed the tensor, or None for a leaf
         _inputs        the inputs of the operation as Tensors, with None for inputs that are not
                        Tensors. It is () for a leaf, and None if the graph of a result was freed
@@ -208,7 +217,7 @@ class Tensor(TensorMethods):
         return from_numpy(self._data, self._shared_version())
 
     def numpy(self) -> ndarray:
-        """Return the values as a plain array, without a copy and without a gradient."""
+        """Return the values as a plain array in shared memory, without a gradient."""
         return self._data
 
     def item(self) -> float:
@@ -243,9 +252,9 @@ def tensor(data, dtype=None, requires_grad=False) -> Tensor:
     """Return a new tensor with a copy of `data`.
 
     Args:
-        data            number, list or array. Python floats become float32. Integers and booleans
-                        keep their type, but become float32 if requires_grad is True. Arrays and
-                        NumPy's own numbers keep their dtype
+        data            number, list or array. Python floats become float32. Python integers and
+                        booleans keep their type, but become float32 if requires_grad is True.
+                        Arrays and NumPy's own numbers keep their dtype
         dtype           dtype of the tensor, or None to choose it as described above
         requires_grad   True: operations on the tensor are recorded, and `backward` computes its
                         gradient
@@ -297,7 +306,11 @@ def set_grad_enabled(enabled):
 
 
 def no_grad():
-    """Switch off recording inside the block `with no_grad():`, in this thread only."""
+    """Switch off recording inside the block `with no_grad():`, in this thread only.
+
+    Results that are computed there require no gradient. As a decorator, `@no_grad()` does the same
+    for all calls of a function.
+    """
     return set_grad_enabled(False)
 
 
@@ -386,7 +399,9 @@ def primitive(f) -> Primitive:
 
     If an argument of f has a default value, give the rules the same default.
 
-    Raises TypeError if f is not a function with a name.
+    Raises TypeError if f is not a function with a name. A call of the returned function raises
+    TypeError if f returns anything but one array of numbers or if a keyword-only argument is a
+    Tensor, and ValueError if f changes an argument.
     """
     op = Operation(messages.name_of(f), tuple(signature(f).parameters.values()))
     compute = protected(f, op.name, "function")

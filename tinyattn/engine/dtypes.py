@@ -54,7 +54,7 @@ def array_of(data, dtype=None, requires_grad=False):
     if array.dtype.kind not in "fiubc":
         raise TypeError(
             f"Tensor: expected numbers or booleans, got data of type {type(data).__name__} and "
-            f"dtype {array.dtype}. Pass numbers, in rows of equal length"
+            f"dtype {array.dtype}. Pass a list or an array of numbers"
         )
     first = data
     while isinstance(first, list | tuple) and first:
@@ -71,8 +71,8 @@ def check_differentiable(dtype):
     """Raise TypeError unless the dtype is floating point, because no other has a gradient."""
     if dtype.kind != "f":
         raise TypeError(
-            f"Tensor: only floating-point data can require a gradient, got {dtype}. Convert it "
-            "first, for example with .astype(np.float32)"
+            f"Tensor: only floating-point data can require a gradient, got {dtype}. Convert whole "
+            "numbers first, with .astype(np.float32) or dtype=np.float32"
         )
 
 

@@ -31,7 +31,7 @@ def keep_memory() -> bool:
     megabytes becomes faster.
 
     Returns:
-        True if the C library is glibc (on Linux), which allows this, and False otherwise
+        True if the C library allows this, as glibc does on Linux, and False otherwise
     """
     if not sys.platform.startswith("linux"):
         return False

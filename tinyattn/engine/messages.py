@@ -11,28 +11,29 @@ from tinyattn.engine.torch_hints import OF_FUNCTIONS, SCIPY
 
 LOST = (
     "a Tensor that requires a gradient does not become a plain array automatically, because its "
-    "gradient would be lost. Write .numpy() for the plain array, or .detach() for a Tensor; for a "
-    "list of Tensors, write np.stack(list), or collect loss.item() instead of loss"
+    "gradient would be lost. Write .numpy() for the plain array, .detach() for a Tensor, or "
+    "np.stack(list) for a list of Tensors (to print losses, collect loss.item() instead of loss)"
 )
 LOST_NUMBER = (
     "a Tensor that requires a gradient does not become a Python number, because its gradient would "
-    "be lost. Write x.item() if you do not need the gradient; to keep it, write np.exp(x) instead "
-    "of math.exp(x), and np.stack of a list of Tensors instead of array[...] = x"
+    "be lost. Write x.item() if you do not need the gradient, and otherwise np.exp(x) instead of "
+    "math.exp(x), or np.stack of a list of Tensors instead of array[...] = x"
 )
 WRITE_RECORDED = (
     "x[...] = value would lose the gradient of value, because writing is not recorded. Build a new "
     "tensor with np.where, np.concatenate or np.stack, or write value.detach()"
 )
 UPDATE_RECORDED = (
-    "p += ... or p -= ... would make a new tensor and leave p, which needs a gradient, unchanged. "
-    "Update parameters inside no_grad(); anywhere else, write y = p + ..."
+    "p += ... (also -=, *= and /=) would make a new tensor and leave p, which requires a gradient, "
+    "unchanged. Update parameters inside no_grad(), or write y = p + ... for a new tensor"
 )
 # what to write instead of an option of NumPy's functions
 INSTEAD = {
     "out": "Write y = {name}(...), a new Tensor (array += x would lose the gradient of x)",
-    "where": "Replace the other elements first, with np.where(mask, x, value)",
+    "where": "Select elements with x[mask], or replace the others with np.where(mask, x, value)",
+    "by position": "Pass the other arguments by name",
     "dtype": "Convert before or after, with x.astype(dtype)",
-    "order": "The elements of a Tensor are in reading order; x.T has the axes in reverse order",
+    "order": "Leave it out, because the elements of a Tensor are in reading order (see x.T)",
     "casting": "Convert before, with x.astype(dtype)",
     "descending": "Write -np.sort(-x), or np.argsort(-x) for the indices",
 }
@@ -41,8 +42,8 @@ NO_GRAPH = (
     "requires_grad=True, or compute it under no_grad() or from plain arrays (.numpy(), .detach())?"
 )
 FREED = (
-    "backward: this graph was freed by an earlier backward(). Compute the result again, or add up "
-    "the losses and call backward() once. Use nn.detach(state) for a state of an earlier batch"
+    "backward: this graph was freed by an earlier backward pass. Compute the result again, or add "
+    "up the losses and call backward() once (for a state of an earlier batch: nn.detach(state))"
 )
 
 
@@ -50,8 +51,8 @@ def complex_result(name):
     """Return the message for a complex result, which would lose the gradient of its operands."""
     return (
         f"{name}: the result is complex, but gradients are real here. Compute its real and "
-        f"imaginary parts as two Tensors (np.cos(x) and np.sin(x); np.fft.fft(x) has .real and "
-        f".imag), or pass x.detach()"
+        f"imaginary parts as two Tensors (np.cos(x) and np.sin(x), or .real and .imag of "
+        f"np.fft.fft(x)), or pass x.detach()"
     )
 
 
@@ -73,7 +74,7 @@ def missing_rule(name, i=None):
     def missing(*_, **__):
         raise TypeError(
             f"backward: {name} has no derivative rule{which}. Add one with {name}.{add}(...), or "
-            "call .detach() on that input if you do not need its gradient"
+            "call .detach() on the Tensor that it receives if you do not need this gradient"
         )
 
     return missing
@@ -174,7 +175,7 @@ def no_numpy_rule(function):
     new = "it with functions that have a rule, or as a new operation (@ta.primitive, then .defvjp)"
     return TypeError(
         f"{name} has no derivative rule for Tensors. Without a gradient, pass x.numpy() instead of "
-        f"the Tensor x; with a gradient, write {SCIPY.get(name, new)}"
+        f"the Tensor x, and with a gradient, write {SCIPY.get(name, new)}"
     )
 
 
@@ -191,16 +192,16 @@ def no_first_gradient(shape):
     """Return the message for `backward` of a result that is not a single number."""
     return (
         f"backward: this tensor has shape {shape}, but without gradient= it must be a single "
-        f"number. Reduce it (sum, mean), or pass gradient= of that shape"
+        f"number. Reduce it (sum, mean), or pass gradient=, an array of shape {shape}"
     )
 
 
 def check_first_gradient(gradient, root):
     """Raise unless `gradient` is a real array with the shape of root."""
     if gradient.dtype.kind not in "fiub":
-        raise TypeError(f"backward: expected a real gradient, got {gradient.dtype}")
+        raise TypeError(f"backward: gradient must be real numbers, got {gradient.dtype}")
     if gradient.shape != root.shape:
-        raise ValueError(f"backward: gradient has shape {gradient.shape}, expected {root.shape}")
+        raise ValueError(f"backward: gradient must have shape {root.shape}, got {gradient.shape}")
 
 
 def check_joint_vjp(op, inputs, needed, gradients):

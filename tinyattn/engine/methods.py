@@ -194,7 +194,7 @@ class TensorMethods(TensorTorchNames):
         return np.var(self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def std(self, axis=None, keepdims=False, ddof=0) -> Tensor:
-        """Return the standard deviation along axes, the square root of `var` for the same ddof."""
+        """Return the standard deviation along axes, √ of `var`, which has the same arguments."""
         return np.std(self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def cumsum(self, axis=None) -> Tensor:
@@ -202,15 +202,18 @@ class TensorMethods(TensorTorchNames):
         return np.cumsum(self, axis=axis)
 
     def cumprod(self, axis=None) -> Tensor:
-        """Return the running products along `axis`, or over all elements if it is None."""
+        """Return the running products along `axis`, or over all elements as one axis if None."""
         return np.cumprod(self, axis=axis)
 
     def trace(self, offset=0, axis1=0, axis2=1) -> Tensor:
-        """Return the sum Σᵢ x[i, i + offset] of a diagonal, with the indices on axis1 and axis2."""
+        """Return the sum Σᵢ x[i, i + offset] of a diagonal.
+
+        The indices i and i + offset are on axis1 and axis2, and these axes are removed.
+        """
         return np.trace(self, offset, axis1, axis2)
 
     def dot(self, other) -> Tensor:
-        """Return Σ xᵢyᵢ for vectors and X Y for matrices, where y is `other`.
+        """Return Σ xᵢyᵢ for vectors and X Y for matrices, where x is this tensor and y is `other`.
 
         With more axes, the products are summed over the last axis of x and the last but one of y.
         """
@@ -219,14 +222,14 @@ class TensorMethods(TensorTorchNames):
     def argmax(self, axis=None) -> Tensor:
         """Return the index of the largest element along `axis`, without gradient.
 
-        If `axis` is None, the index counts all elements in reading order.
+        It is the first of equal ones. If `axis` is None, all elements are counted in reading order.
         """
         return np.argmax(self, axis=axis)
 
     def argmin(self, axis=None) -> Tensor:
         """Return the index of the smallest element along `axis`, without gradient.
 
-        If `axis` is None, the index counts all elements in reading order.
+        It is the first of equal ones. If `axis` is None, all elements are counted in reading order.
         """
         return np.argmin(self, axis=axis)
 
@@ -363,7 +366,8 @@ class TensorMethods(TensorTorchNames):
     def astype(self, dtype) -> Tensor:
         """Return the same numbers in a different dtype, such as np.float64.
 
-        The gradient of x keeps the dtype of x. Whole numbers and booleans have no gradient.
+        The gradient keeps the dtype of this tensor. Whole numbers and booleans have no gradient.
+        Raises TypeError if dtype is not a type of numbers or booleans.
         """
         return np.astype(self, np.dtype(dtype))
 

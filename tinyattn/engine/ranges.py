@@ -43,8 +43,7 @@ def check_range(
             continue
         if not is_number(value, whole):
             kind = "a whole number" if whole else "a number"
-            of = "" if value is None else f", a {type(value).__name__}"
-            raise TypeError(f"{owner}: {name} must be {kind}, got {value!r}{of}")
+            raise TypeError(f"{owner}: {name} must be {kind}, got {_described(value)}")
         inside = (
             (least is None or value >= least)  # NaN is in no range
             and (most is None or value <= most)
@@ -56,6 +55,15 @@ def check_range(
             right = f" <= {most}" if most is not None else f" < {below}" * (below is not None)
             expected = f"{left}{name}{right}" if left or right else f"a number as {name}"
             raise ValueError(f"{owner}: expected {expected}, got {name}={value!r}")
+
+
+def _described(value):
+    """Return a value that is not a number, and its type, or only its type if the text is long."""
+    text, name = repr(value), type(value).__name__
+    kind = f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
+    if value is None:
+        return text
+    return kind if len(text) > 60 or "\n" in text else f"{text}, {kind}"
 
 
 def check_interval(owner, name, pair, least, most=math.inf, *, whole=False):

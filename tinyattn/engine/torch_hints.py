@@ -360,6 +360,11 @@ NUMPY_FUNCTIONS = """
     sign signbit sinc sinh sqrt squeeze subtract swapaxes tan tanh transpose true_divide trunc
     unique vdot vsplit where
 """.split()
+# those of them that need further arguments, besides functions of two numbers such as np.divide
+MORE_ARGUMENTS = """
+    allclose broadcast_to clip cross dsplit fill_diagonal hsplit inner isclose kron moveaxis
+    nanquantile outer put quantile resize select swapaxes vdot vsplit
+""".split()
 # PyTorch has these in place too, with a _ at the end of the name
 IN_PLACE = """
     abs ceil clamp clip cos div exp floor log masked_fill multiply neg pow reciprocal relu round
@@ -410,9 +415,18 @@ class ModuleTorchNames(_Names):
     """PyTorch's names for attributes of a module, each with a hint."""
 
 
+def _arguments(name):
+    """Return the arguments of NumPy's function for a hint: x, or more if it needs more."""
+    if name == "where":
+        return "mask, x, y"
+    if getattr(getattr(np, name, None), "nin", 1) == 2:
+        return "x, y"
+    return "x, ..." if name in MORE_ARGUMENTS else "x"
+
+
 def _fill():
-    new = "operations return new tensors and change none in place; "
-    hints = {name: f"write np.{name}(x)" for name in NUMPY_FUNCTIONS}
+    new = "operations return new tensors and change none in place, so "
+    hints = {name: f"write np.{name}({_arguments(name)})" for name in NUMPY_FUNCTIONS}
     hints |= {name: str(hint) for name, hint in METHODS.items()}
     hints |= {f"{name}_": f"{new}{hints[name]}" for name in IN_PLACE}
     hints |= other_names.TENSOR_NAMES
@@ -603,7 +617,7 @@ def dtype_of_numbers(dtype):
     except TypeError:
         found = None
     if found is None or found.kind not in "fiubc":
-        advice = "Use NumPy's names"
+        advice = "Use NumPy's names, such as dtype=np.float64"
         if isinstance(dtype, bool):  # ta.tensor(x, True)
             advice = "Write requires_grad=True"
         elif isinstance(dtype, int | float | list):  # ta.tensor(1.0, 2.0)

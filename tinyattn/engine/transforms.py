@@ -34,12 +34,13 @@ def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
                  positions for a tuple of derivatives
 
     Returns:
-        a function with the arguments of f
+        a function with the arguments of f, of which x must be given by position
 
     Raises:
-        TypeError: f is not a function, or does not return an array, or x is an array of whole
-            numbers
-        ValueError: f does not return a single number, or argnum is not a valid position
+        TypeError: f is not a function, returns None or several arrays, or loses the gradient of x
+            (as math.exp(x) does), or x is an array that is not floating point
+        ValueError: f does not return a single number, or argnum is not the position of an argument
+            or contains a position twice
     """
     _check_function("grad", f)
     both = value_and_grad(f, argnum)
@@ -49,7 +50,8 @@ def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Return the function x -> (f(x), df/dx), which computes a value and its derivative.
 
-    The derivative is that of `grad`, and f is called only once.
+    The derivative is that of `grad`, the value is an array or a Tensor like the derivative, and f
+    is called only once.
 
     Args:
         f        the function, which must return a single number
@@ -57,12 +59,13 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
                  positions for a tuple of derivatives
 
     Returns:
-        a function with the arguments of f
+        a function with the arguments of f, of which x must be given by position
 
     Raises:
-        TypeError: f is not a function, or does not return an array, or x is an array of whole
-            numbers
-        ValueError: f does not return a single number, or argnum is not a valid position
+        TypeError: f is not a function, returns None or several arrays, or loses the gradient of x
+            (as math.exp(x) does), or x is an array that is not floating point
+        ValueError: f does not return a single number, or argnum is not the position of an argument
+            or contains a position twice
     """
     _check_function("value_and_grad", f)
 
@@ -93,12 +96,13 @@ def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
                  positions for a tuple of Jacobians
 
     Returns:
-        a function with the arguments of f. Its result is an array or a Tensor, like that of `grad`
+        a function with the arguments of f, of which x must be given by position. Its result is an
+        array or a Tensor, as explained in `grad`
 
     Raises:
-        TypeError: f is not a function, or does not return an array, or x is an array of whole
-            numbers
-        ValueError: argnum is not a valid position
+        TypeError: f is not a function, returns None or several arrays, or loses the gradient of x
+            (as math.exp(x) does), or x is an array that is not floating point
+        ValueError: argnum is not the position of an argument or contains one twice
     """
     _check_function("jacobian", f)
 
@@ -128,16 +132,19 @@ def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     Args:
         f        the function, which must return a single number
         argnum   position of x among the positional arguments, counted from 0. For a tuple of
-                 positions, H is a tuple of tuples, where H[m][n] belongs to the arguments m and n
-                 of this tuple
+                 positions, H is a tuple of tuples, where H[m][n] is d²f / dx dy with the argument x
+                 at the position argnum[m] and the argument y at argnum[n]
 
     Returns:
-        a function with the arguments of f. Its result is an array or a Tensor, like that of `grad`
+        a function with the arguments of f, of which x must be given by position. Its result is an
+        array or a Tensor, as explained in `grad`
 
     Raises:
-        TypeError: f is not a function, or does not return an array, or x is an array of whole
-            numbers
-        ValueError: f does not return a single number, or argnum is not a valid position
+        TypeError: f is not a function, returns None or several arrays, or loses the gradient of x
+            (as math.exp(x) does), or x is an array that is not floating point
+        ValueError: f does not return a single number, or argnum is not the position of an argument
+            or contains a position twice
+        NotImplementedError: f runs compiled code that cannot be differentiated twice
     """
     _check_function("hessian", f)
     if not isinstance(argnum, tuple):
@@ -159,12 +166,14 @@ def gradients(y: Tensor, xs, create_graph: bool = False):
         create_graph   True: the gradients are Tensors that can be differentiated again
 
     Returns:
-        the gradient, an array in the shape of the tensor. If xs is a list or tuple, a list of
-        gradients. If y does not depend on a tensor, its gradient is zero
+        the gradient, an array in the shape of the tensor (a Tensor with create_graph). If xs is a
+        list or tuple, a list of gradients in the same order. If y does not depend on a tensor, its
+        gradient consists of zeros
 
     Raises:
         TypeError: y is not a Tensor, or one of the xs is not a tensor that requires a gradient
-        RuntimeError: y does not depend on anything that requires a gradient, or its graph was freed
+        RuntimeError: y does not depend on anything that requires a gradient, its graph was freed,
+            or values were overwritten after they were used
         ValueError: y has more than one element
     """
     several = isinstance(xs, list | tuple)
@@ -172,19 +181,26 @@ def gradients(y: Tensor, xs, create_graph: bool = False):
     for x in targets:
         if not (isinstance(x, Tensor) and x.requires_grad):
             advice = "Create it with requires_grad=True, or leave it out"
-            if not isinstance(x, Tensor | np.ndarray) and hasattr(x, "__iter__"):
-                advice = "Write list(xs)"
+            if hasattr(x, "parameters"):
+                advice = "Write list(model.parameters())"
+            elif isinstance(x, dict):
+                advice = "Write list(xs.values())"
+            elif not isinstance(x, Tensor):
+                advice = "Make it with ta.tensor(x, requires_grad=True) before y is computed"
+                if hasattr(x, "__next__"):
+                    advice = "Write list(xs)"
             raise TypeError(
                 f"gradients: xs must be a tensor that requires a gradient, or a list of such "
                 f"tensors, got {_described(x)}. {advice}"
             )
     if not isinstance(y, Tensor):
+        swapped = isinstance(y, list | tuple)
         raise TypeError(
-            f"gradients: y must be a Tensor, got {type(y).__name__}. Did you use .item() or "
-            ".numpy()?"
+            f"gradients: y must be a Tensor, got {type(y).__name__}. "
+            + ("Write ta.gradients(y, xs)" if swapped else "Did you use .item() or .numpy()?")
         )
     if not y.requires_grad:
-        raise RuntimeError(messages.NO_GRAPH.replace("backward", "gradients", 1))
+        raise RuntimeError(messages.NO_GRAPH.replace("backward: this tensor", "gradients: y", 1))
     if y.size != 1:
         raise ValueError(
             f"gradients: y must be a single number, got shape {y.shape}. Reduce it (sum, mean), or "
@@ -271,10 +287,11 @@ def _chosen(argnum, n):
     """Return the positions, from 0 to n - 1, of the arguments by which f is differentiated."""
     numbers = argnum if isinstance(argnum, tuple) else (argnum,)
     if not all([isinstance(i, int) and -n <= i < n for i in numbers]):
+        advice = "" if n else ". Pass the argument by position, not by name"
         raise ValueError(
             "grad, jacobian: argnum must be the position of an argument, counted from 0, or a "
-            f"tuple of positions; got argnum={argnum!r} and {n} positional "
-            f"argument{'s' * (n != 1)}"
+            f"tuple of positions, but got argnum={argnum!r} and {n} positional "
+            f"argument{'s' * (n != 1)}{advice}"
         )
     chosen = [i % n for i in numbers]
     if len(set(chosen)) < len(chosen):

@@ -292,6 +292,13 @@ def repeat(x, repeats, axis=None):
         raise TypeError(
             f"repeat: repeats must be a whole number, or a list of them, got {repeats!r}"
         )
+    whole = axis is None or x.ndim == 0
+    n = x.size if whole else x.shape[np.lib.array_utils.normalize_axis_index(axis, x.ndim)]
+    if np.size(repeats) not in (1, n):
+        raise ValueError(
+            f"repeat: repeats must be one number, or a list of {n} (one for each slice), got "
+            f"{np.size(repeats)}. PyTorch's x.repeat is np.tile here"
+        )
     return np.repeat(x, repeats, axis)
 
 

@@ -24,18 +24,21 @@ class SGD(Optimizer):
     step.
 
     Args:
-        params         parameters, or groups {"params": [...], "lr": ...} of parameters with
-                       options that replace the arguments below
-        lr             learning rate η
+        params         parameters, such as model.parameters(), or a list of groups
+                       {"params": [...], "lr": ...} with options that replace the arguments below
+        lr             learning rate η >= 0
         momentum       μ >= 0, where 0 means no momentum
-        dampening      fraction of the gradient that is not added to b, from the second step on
+        dampening      fraction of the gradient that is not added to b, from the second step on.
+                       0 means that all of it is added
         weight_decay   λ >= 0, where λ θ is added to the gradient
         nesterov       True: use the last formula, which needs momentum > 0 and dampening = 0
 
     Raises:
-        ValueError: there are no parameters, an option is outside of its range, or nesterov is used
-            without momentum or with dampening
-        TypeError: params are not tensors, or an option is not a number
+        ValueError: there are no parameters, a parameter is not a leaf tensor or is given more than
+            once, an option is outside its range, or nesterov is used without momentum or with
+            dampening
+        TypeError: params are not tensors or groups of tensors, an option is not a number, or a
+            group has an option that is not among the arguments
     """
 
     def __init__(
@@ -51,16 +54,16 @@ class SGD(Optimizer):
         )
 
     def state_names(self, group):
-        """Return {"momentum"}, the only name in the state of a parameter, for every `group`."""
+        """Return {"momentum"}, the name of b in the state of a parameter, for every `group`."""
         return {"momentum"}
 
     def update(self, theta, g, state, group):
-        """Return the new values of one parameter.
+        """Return the new values of one parameter, an array.
 
         Args:
-            theta   values θ of the parameter
-            g       gradient of the parameter
-            state   dictionary with the state of the parameter, which is changed
+            theta   values θ of the parameter, an array that is not changed
+            g       gradient of the parameter, an array of the same shape
+            state   dictionary with the state of the parameter, into which the new state is written
             group   dictionary with the options of the parameter's group
         """
         mu = group["momentum"]
@@ -75,7 +78,7 @@ class SGD(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """RMSprop, which divides the gradient by its running root mean square.
+    """RMSprop, which divides the gradient by the root mean square of recent gradients.
 
         v ← α v + (1-α) g²,   θ ← θ - η g / (√v + ε)
         m ← α m + (1-α) g,    √(v - m²) instead of √v        with centered
@@ -85,9 +88,9 @@ class RMSprop(Optimizer):
     initially 0.
 
     Args:
-        params         parameters, or groups {"params": [...], "lr": ...} of parameters with
-                       options that replace the arguments below
-        lr             learning rate η
+        params         parameters, such as model.parameters(), or a list of groups
+                       {"params": [...], "lr": ...} with options that replace the arguments below
+        lr             learning rate η >= 0
         alpha          α from 0 to 1, the weight of the old v and m in the new ones
         eps            ε >= 0, which keeps the divisor away from 0
         weight_decay   λ >= 0, where λ θ is added to the gradient
@@ -95,8 +98,11 @@ class RMSprop(Optimizer):
         centered       True: subtract the square m² of the mean gradient from v
 
     Raises:
-        ValueError: there are no parameters, or an option is outside of its range
-        TypeError: params are not tensors, or an option is not a number
+        ValueError: there are no parameters, a parameter is not a leaf tensor or is given more than
+            once, or an option is outside its range
+        TypeError: params are not tensors or groups of tensors, an option is not a number, a group
+            has an option that is not among the arguments, or eps is so small that it is 0 in
+            float16, the dtype of a parameter
 
     Source: Tieleman, Hinton 2012, lecture 6.5, and Graves 2013 (centered).
     """
@@ -115,7 +121,10 @@ class RMSprop(Optimizer):
         )
 
     def state_names(self, group):
-        """Return the names in the state of a parameter, which depend on the options of `group`."""
+        """Return the set of names in the state of a parameter, {"v"}, with more for some options.
+
+        These are "m" if `group` has centered=True, and "momentum" if its momentum is not 0.
+        """
         return (
             {"v"}
             | ({"m"} if group["centered"] else set())
@@ -123,12 +132,12 @@ class RMSprop(Optimizer):
         )
 
     def update(self, theta, g, state, group):
-        """Return the new values of one parameter.
+        """Return the new values of one parameter, an array.
 
         Args:
-            theta   values θ of the parameter
-            g       gradient of the parameter
-            state   dictionary with the state of the parameter, which is changed
+            theta   values θ of the parameter, an array that is not changed
+            g       gradient of the parameter, an array of the same shape
+            state   dictionary with the state of the parameter, into which the new state is written
             group   dictionary with the options of the parameter's group
         """
         alpha = group["alpha"]
@@ -145,25 +154,28 @@ class RMSprop(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam, which divides a running mean of the gradient by its running root mean square.
+    """Adam, which divides the mean of recent gradients by their root mean square.
 
         m ← β₁m + (1-β₁)g,   v ← β₂v + (1-β₂)g²,   θ ← θ - η m̂ / (√v̂ + ε)
 
     θ is a parameter and g its gradient. m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for the
-    start at m = v = 0, where t counts the steps.
+    start at m = v = 0, where t = 1, 2, 3, … is the number of the step.
 
     Args:
-        params         parameters, or groups {"params": [...], "lr": ...} of parameters with
-                       options that replace the arguments below
-        lr             learning rate η
-        betas          (β₁, β₂), the weights of the old values of m and v in the new values, from 0
-                       to below 1
+        params         parameters, such as model.parameters(), or a list of groups
+                       {"params": [...], "lr": ...} with options that replace the arguments below
+        lr             learning rate η >= 0
+        betas          (β₁, β₂), the weights of the old values of m and v in the new values, with
+                       0 <= β₁ < 1 and 0 <= β₂ < 1
         eps            ε >= 0, which keeps the divisor away from 0
         weight_decay   λ >= 0, where λ θ is added to the gradient
 
     Raises:
-        ValueError: there are no parameters, or an option is outside of its range
-        TypeError: params are not tensors, betas are not two numbers, or an option is not a number
+        ValueError: there are no parameters, a parameter is not a leaf tensor or is given more than
+            once, or an option is outside its range
+        TypeError: params are not tensors or groups of tensors, betas are not two numbers, an option
+            is not a number, a group has an option that is not among the arguments, or eps is so
+            small that it is 0 in float16, the dtype of a parameter
 
     Source: Kingma, Ba 2015.
     """
@@ -173,15 +185,20 @@ class Adam(Optimizer):
         super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def state_names(self, group):
-        """Return {"t", "m", "v"}, the names in the state of a parameter, for every `group`."""
+        """Return {"t", "m", "v"}, the names in the state of a parameter, for every `group`.
+
+        t is the number of steps, and m and v are the running means in the formula of Adam.
+        """
         return {"t", "m", "v"}
 
     def decay(self, theta, g, group):
-        """Return (θ, g) after weight decay, which Adam applies to g and `AdamW` to θ.
+        """Return (θ, g + λ θ), the unchanged values of a parameter and its gradient with decay.
+
+        λ is the option weight_decay. `AdamW` applies the decay to θ instead.
 
         Args:
-            theta   values θ of the parameter
-            g       gradient of the parameter
+            theta   values θ of the parameter, an array
+            g       gradient of the parameter, an array of the same shape
             group   dictionary with the options of the parameter's group
         """
         if group["weight_decay"]:
@@ -196,7 +213,7 @@ class Adam(Optimizer):
 
         Raises:
             ValueError: the shape of a parameter has changed since the optimizer was made, or its
-                gradient has another shape
+                gradient has a different shape
         """
         with_gradient = [p for p in self._parameters() if p.grad is not None]
         if not _by_kernel(with_gradient):
@@ -225,7 +242,7 @@ class Adam(Optimizer):
             p.data = theta
 
     def kernel_constants(self, t, group):
-        """Return the constants of one step as they are passed to the kernel.
+        """Return the constants of one step as they are passed to the compiled kernel.
 
         Args:
             t       number of the step, counted from 1
@@ -233,7 +250,8 @@ class Adam(Optimizer):
 
         Returns:
             (lr / (1 - β₁ᵗ), β₁, β₂, ε, λ, √(1 - β₂ᵗ), keep) with the options (β₁, β₂) = betas,
-            ε = eps and λ = weight_decay. Before the step, the kernel multiplies θ by keep, here 1
+            ε = eps and λ = weight_decay. The kernel multiplies θ by keep before the step, and in
+            Adam, keep is 1
         """
         beta1, beta2 = group["betas"]
         rate = group["lr"] / (1 - beta1**t)
@@ -241,12 +259,12 @@ class Adam(Optimizer):
         return rate, beta1, beta2, group["eps"], group["weight_decay"], correct, 1
 
     def update(self, theta, g, state, group):
-        """Return the new values of one parameter.
+        """Return the new values of one parameter, an array.
 
         Args:
-            theta   values θ of the parameter
-            g       gradient of the parameter
-            state   dictionary with the state of the parameter, which is changed
+            theta   values θ of the parameter, an array that is not changed
+            g       gradient of the parameter, an array of the same shape
+            state   dictionary with the state of the parameter, into which the new state is written
             group   dictionary with the options of the parameter's group
         """
         beta1, beta2 = group["betas"]
@@ -272,20 +290,23 @@ class AdamW(Adam):
         m ← β₁m + (1-β₁)g,   v ← β₂v + (1-β₂)g²,   θ ← θ - η m̂ / (√v̂ + ε)
 
     θ is a parameter and g its gradient. m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for the
-    start at m = v = 0, where t counts the steps.
+    start at m = v = 0, where t = 1, 2, 3, … is the number of the step.
 
     Args:
-        params         parameters, or groups {"params": [...], "lr": ...} of parameters with
-                       options that replace the arguments below
-        lr             learning rate η
-        betas          (β₁, β₂), the weights of the old values of m and v in the new values, from 0
-                       to below 1
+        params         parameters, such as model.parameters(), or a list of groups
+                       {"params": [...], "lr": ...} with options that replace the arguments below
+        lr             learning rate η >= 0
+        betas          (β₁, β₂), the weights of the old values of m and v in the new values, with
+                       0 <= β₁ < 1 and 0 <= β₂ < 1
         eps            ε >= 0, which keeps the divisor away from 0
         weight_decay   λ >= 0, the strength of the decay
 
     Raises:
-        ValueError: there are no parameters, or an option is outside of its range
-        TypeError: params are not tensors, betas are not two numbers, or an option is not a number
+        ValueError: there are no parameters, a parameter is not a leaf tensor or is given more than
+            once, or an option is outside its range
+        TypeError: params are not tensors or groups of tensors, betas are not two numbers, an option
+            is not a number, a group has an option that is not among the arguments, or eps is so
+            small that it is 0 in float16, the dtype of a parameter
 
     Source: Loshchilov, Hutter 2019.
     """
@@ -294,17 +315,19 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay)
 
     def decay(self, theta, g, group):
-        """Return (θ - η λ θ, g), the values of a parameter after weight decay and its gradient.
+        """Return (θ - η λ θ, g), the values of a parameter after decay and its unchanged gradient.
+
+        η is the option lr, and λ is the option weight_decay.
 
         Args:
-            theta   values θ of the parameter
-            g       gradient of the parameter
+            theta   values θ of the parameter, an array
+            g       gradient of the parameter, an array of the same shape
             group   dictionary with the options of the parameter's group
         """
         return theta * (1 - group["lr"] * group["weight_decay"]), g
 
     def kernel_constants(self, t, group):
-        """Return the constants of one step as they are passed to the kernel.
+        """Return the constants of one step as they are passed to the compiled kernel.
 
         Args:
             t       number of the step, counted from 1
@@ -312,8 +335,8 @@ class AdamW(Adam):
 
         Returns:
             (lr / (1 - β₁ᵗ), β₁, β₂, ε, 0, √(1 - β₂ᵗ), keep) with the options (β₁, β₂) = betas,
-            ε = eps and λ = weight_decay. Before the step, the kernel multiplies θ by
-            keep = 1 - lr · λ
+            ε = eps and λ = weight_decay. The kernel multiplies θ by keep = 1 - lr · λ before the
+            step
         """
         *numbers, decay, correct, _ = super().kernel_constants(t, group)
         return *numbers, 0, correct, 1 - group["lr"] * decay

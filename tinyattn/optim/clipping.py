@@ -8,7 +8,7 @@ from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.ranges import check_range
 from tinyattn.engine.tracebacks import warn_caller
-from tinyattn.optim.optimizer import list_parameters
+from tinyattn.optim.optimizer import how_to_pass, list_parameters
 
 
 @torch_hints.with_torch_hints
@@ -21,15 +21,15 @@ def clip_grad_norm(parameters, max_norm):
     has no direction.
 
     Args:
-        parameters   a list of parameters, such as model.parameters(), or a single one. Parameters
-                     without a gradient are ignored
-        max_norm     largest norm, > 0
+        parameters   parameters, such as model.parameters(), or a single one. Parameters without a
+                     gradient are ignored
+        max_norm     largest norm allowed, > 0. With np.inf, the norm is only computed
 
     Returns:
-        the norm ‖g‖₂ before the scaling, a float
+        the norm ‖g‖₂ before the scaling, a float (0.0 if no parameter has a gradient)
 
     Raises:
-        ValueError: max_norm is not positive
+        ValueError: max_norm is not positive, or NaN
         TypeError: parameters are not tensors, or max_norm is not a number
     """
     check_range("clip_grad_norm", above=0, max_norm=max_norm)
@@ -39,7 +39,7 @@ def clip_grad_norm(parameters, max_norm):
         if not isinstance(p, Tensor):
             raise TypeError(
                 f"clip_grad_norm: expected Tensors as parameters, got {torch_hints.kind_of(p)}. "
-                "Pass model.parameters()"
+                f"{how_to_pass(p)}"
             )
     with_gradient = [p for p in parameters if p.grad is not None]
     grads = [p.grad.data if isinstance(p.grad, Tensor) else p.grad for p in with_gradient]

@@ -15,20 +15,22 @@ class Optimizer:
     A subclass defines `update`.
 
     Args:
-        params    parameters, or groups {"params": [...], "lr": ...} with separate options
-        options   name=value, such as lr=0.1, for groups that do not set this option
+        params    parameters, such as model.parameters(), or a list of groups
+                  {"params": [...], "lr": ...} with separate options
+        options   name=value, such as lr=0.1, for the groups that do not set this option
 
     Attributes:
         param_groups   list of the groups, dictionaries with "params" and all options
-        state          list with the state of the update rule for each parameter, a dictionary with,
-                       for example, its momentum
+        state          list with a dictionary for each parameter, the state of the update rule, such
+                       as the momentum. It is empty before the first step
         shapes         list with the shape of each parameter
 
     Raises:
         ValueError: there are no parameters, a parameter is not a leaf tensor or is given more than
-            once, or an option is outside of its range
-        TypeError: params are not tensors, an option is not a number, or a group has an option that
-            the optimizer does not have
+            once, or an option is outside its range
+        TypeError: params are not tensors or groups of tensors, an option is not a number, a group
+            has an option that the optimizer does not have, or eps is so small that it is 0 in
+            float16, the dtype of a parameter
     """
 
     def __init_subclass__(cls, **options):
@@ -64,7 +66,7 @@ class Optimizer:
             if not isinstance(p, Tensor):
                 raise TypeError(
                     f"{type(self).__name__}: expected Tensors as parameters, got "
-                    f"{torch_hints.kind_of(p)}. Pass model.parameters()"
+                    f"{torch_hints.kind_of(p)}. {how_to_pass(p)}"
                 )
             if p._operation is not None:
                 raise ValueError(
@@ -98,19 +100,24 @@ class Optimizer:
             if p.dtype == np.float16 and group.get("eps") and np.float16(group["eps"]) == 0:
                 raise TypeError(
                     f"{type(self).__name__}: a parameter of shape {p.shape} is float16, in which "
-                    f"eps={group['eps']} is 0, so its first step would be NaN. Train in float32 "
-                    "with model.astype(np.float32), or choose eps >= 1e-4"
+                    f"eps={group['eps']} is 0, so a gradient of 0 would make it NaN. Train in "
+                    "float32 with model.astype(np.float32), or choose eps >= 1e-4"
                 )
 
     def _check_shapes(self):
-        """Raise ValueError for a parameter whose shape has changed since the optimizer was made."""
+        """Raise ValueError for a parameter or gradient with another shape than at the beginning."""
         for p, shape in zip(self._parameters(), self.shapes, strict=True):
-            gradient = p.shape if p.grad is None else p.grad.shape
-            if not shape == p.shape == gradient:
+            if shape != p.shape:
                 raise ValueError(
                     f"{type(self).__name__}: a parameter had shape {shape}, but now its data has "
-                    f"{p.shape} and its gradient {gradient}. Write values of the same shape into "
-                    ".data, or make a new optimizer after the change"
+                    f"shape {p.shape}. Write values of the same shape into .data, or make a new "
+                    "optimizer after the change"
+                )
+            if p.grad is not None and getattr(p.grad, "shape", None) != shape:
+                what = f"of shape {p.grad.shape}" if hasattr(p.grad, "shape") else repr(p.grad)
+                raise ValueError(
+                    f"{type(self).__name__}: a parameter has shape {shape}, but its gradient is "
+                    f"{what}. Write an array of the same shape into .grad, or None for no gradient"
                 )
 
     def _parameters(self):
@@ -141,7 +148,7 @@ class Optimizer:
 
         Raises:
             ValueError: the shape of a parameter has changed since the optimizer was made, or its
-                gradient has another shape
+                gradient has a different shape
         """
         self._check_shapes()
         states = iter(self.state)
@@ -153,14 +160,17 @@ class Optimizer:
                     p.data = self.update(p.data, g, state, group)
 
     def update(self, theta, g, state, group):
-        """Return the new values of one parameter. Every subclass must define this method.
+        """Return the new values of one parameter, an array. Every subclass defines this method.
 
         Args:
-            theta   values θ of the parameter
-            g       gradient of the parameter
-            state   dictionary with the state of the update rule for this parameter, which is empty
-                    in the first step and may be changed
+            theta   values θ of the parameter, an array that must not be changed
+            g       gradient of the parameter, an array of the same shape
+            state   dictionary with the state of the update rule for this parameter. It is empty in
+                    the first step, and the method may write into it
             group   dictionary with the options of the parameter's group
+
+        Raises:
+            NotImplementedError: the subclass does not define the method
         """
         raise NotImplementedError(
             f"{type(self).__name__} has no update(self, theta, g, state, group). Define one, or "
@@ -168,7 +178,11 @@ class Optimizer:
         )
 
     def state_dict(self):
-        """Return {name: array} with the options of all groups and the state of all parameters."""
+        """Return {name: array} with the options of all groups and the state of all parameters.
+
+        The arrays are copies. Their names are like "param_groups.0.lr" for an option of group 0,
+        and "state.3.m" for the state m of parameter 3.
+        """
         found = {}
         for i, state in enumerate(self.state):
             found |= {f"state.{i}.{k}": np.array(v) for k, v in state.items()}
@@ -183,13 +197,13 @@ class Optimizer:
         """Load the result of `state_dict`, for the same parameters in the same order.
 
         Args:
-            saved   the dictionary, whose values np.asarray accepts
+            saved   the dictionary, whose values are arrays or numbers
 
         Raises:
             TypeError: `saved` is not a dictionary
             KeyError: the state was saved for different parameters or a different optimizer.
                 Nothing is changed
-            ValueError: a saved option is outside of its range. Nothing is changed
+            ValueError: a saved option is outside its range. Nothing is changed
         """
         if not hasattr(saved, "items"):
             raise TypeError(
@@ -229,11 +243,15 @@ class Optimizer:
     def _take_option(self, group, key, value):
         old = len(group["params"]) if key == "params" else group[key]
         if value.shape != np.shape(old) or value.dtype.kind not in "fiub":
-            self._misfit(f"{key} is {value.dtype} {value.shape}, expected numbers {np.shape(old)}")
+            need = "a number" if np.ndim(old) == 0 else f"numbers of shape {np.shape(old)}"
+            self._misfit(f"{key} must be {need}, got {value.dtype} of shape {value.shape}")
         if key != "params":
             group[key] = _option(old, value)
         elif value != old:
-            self._misfit(f"a group has {value} parameter(s) in the saved state, but {old} here")
+            self._misfit(
+                f"a group has {value} parameter{'s' * int(value != 1)} in the saved state, but "
+                f"{old} here"
+            )
 
     def _taken_state(self, p, group, state):
         """Return the saved state of the parameter p in its dtype, after a check of its form.
@@ -250,11 +268,11 @@ class Optimizer:
         for key, value in state.items():
             counter = value.ndim == 0 and value.dtype.kind in "iu"
             if counter and value < 0:
-                self._misfit(f"{key} is {value}, but must be a number of steps >= 0")
+                self._misfit(f"{key} must be a number of steps >= 0, got {value}")
             if not counter and (value.shape != p.shape or value.dtype.kind != "f"):
                 self._misfit(
-                    f"{key} is {value.dtype} {value.shape}, expected floating-point numbers in the "
-                    f"shape {p.shape} of the parameter"
+                    f"{key} must be floating-point numbers in the shape {p.shape} of the "
+                    f"parameter, got {value.dtype} of shape {value.shape}"
                 )
             # use the kernel's memory order, because the kernel would only change a copy
             taken[key] = int(value) if counter else value.astype(p.dtype, order="C")
@@ -263,6 +281,9 @@ class Optimizer:
     def state_names(self, group):
         """Return the set of names in the state of a parameter, or None if they are unknown.
 
+        `load_state_dict` refuses a state with other names. Here, the result is None, and a subclass
+        can return the names that its `update` uses.
+
         Args:
             group   dictionary with the options of the parameter's group
         """
@@ -270,8 +291,8 @@ class Optimizer:
 
     def _misfit(self, why):
         raise KeyError(
-            f"load_state_dict of {type(self).__name__}: {why}. The state was saved for other "
-            "parameters or another optimizer, so nothing was changed"
+            f"load_state_dict of {type(self).__name__}: {why}. The dictionary is not the state of "
+            "this optimizer with these parameters, so nothing was changed"
         )
 
     def __repr__(self):
@@ -281,6 +302,13 @@ class Optimizer:
         n = sum(p.size for p in self._parameters())
         inside = ", ".join(f"{k}={v}" for k, v in options.items())
         return f"{type(self).__name__}({n:,} parameters, {inside})"
+
+
+def how_to_pass(p):
+    """Return how to pass parameters to a function that got p instead of a Tensor among them."""
+    if hasattr(p, "parameters") or hasattr(p, "__next__") or isinstance(p, list):
+        return "For several models, write [*a.parameters(), *b.parameters()]"
+    return "Pass model.parameters()"
 
 
 def list_parameters(name, params):

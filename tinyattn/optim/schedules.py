@@ -12,10 +12,10 @@ from tinyattn.optim.optimizer import Optimizer
 class Schedule:
     """The base class of learning-rate schedules, which set the rate at every `step()`.
 
-    The schedule starts at step t = 0. A subclass defines `factor(step)`, by which the learning rate
-    η₀ of the optimizer is multiplied, or `rate(lr, step)`, which returns the rate for η₀ = lr. To
-    continue from a checkpoint, make the schedule first, and then write
-    `schedule.step_count = load_checkpoint(...)`.
+    The schedule starts at step t = 0. Call its `step()` after every step of the optimizer. A
+    subclass defines `factor(step)`, by which the learning rate η₀ of the optimizer is multiplied,
+    or `rate(lr, step)`, which returns the rate for η₀ = lr. To continue from a checkpoint, make the
+    schedule first, and then write `schedule.step_count = load_checkpoint(...)`.
 
     Each group of parameters keeps η₀ as "initial_lr", so a second schedule that replaces the first
     one starts from the same rate. `optimizer.lr = ...` sets both the current rate and η₀.
@@ -24,7 +24,9 @@ class Schedule:
         optimizer   optimizer whose learning rate is set. Its own rate is η₀
 
     Raises:
-        TypeError: `optimizer` is not an optimizer
+        TypeError: `optimizer` is not an optimizer, or the rate or its factor is not a number
+        ValueError: the rate at step 0 is negative or not finite
+        NotImplementedError: the subclass defines neither `factor` nor `rate`
     """
 
     def __init_subclass__(cls, **options):
@@ -47,7 +49,10 @@ class Schedule:
         raise torch_hints.no_such_attribute("a schedule", name, other_names.SCHEDULE_NAMES, self)
 
     def factor(self, step):
-        """Return the factor of η₀ at `step` = 0, 1, 2, ... Every subclass defines it or `rate`."""
+        """Return the factor of the initial learning rate at `step` = 0, 1, 2, …
+
+        Raises NotImplementedError if a subclass does not define it. It may define `rate` instead.
+        """
         name = type(self).__name__
         if type(self).rate is not Schedule.rate:
             raise NotImplementedError(f"{name} has no factor(step). Call rate(lr, step) instead")
@@ -57,14 +62,20 @@ class Schedule:
 
     @torch_hints.with_torch_hints
     def step(self):
-        """Advance by one step, and set the learning rate of the optimizer.
+        """Advance by one step, and set the learning rate of the optimizer for its next step.
 
         Raises:
             ValueError: the new rate is negative or not finite
+            TypeError: the new rate or its factor is not a number
         """
         self.step_count += 1
         for group in self.optimizer.param_groups:
             rate = self.rate(group["initial_lr"], self.step_count)
+            if rate is None:
+                raise TypeError(
+                    f"{type(self).__name__}: rate(lr, {self.step_count}) must be a number, got "
+                    "None. Did you forget its `return`?"
+                )
             if not 0 <= rate < math.inf:
                 raise ValueError(
                     f"{type(self).__name__}: expected 0 <= lr < inf at step {self.step_count}, got "
@@ -73,8 +84,14 @@ class Schedule:
             group["lr"] = rate
 
     def rate(self, lr, step):
-        """Return the learning rate at `step` = 0, 1, 2, ... for η₀ = `lr`, the rate of a group."""
-        return lr * self.factor(step)
+        """Return the learning rate at `step` = 0, 1, 2, … for a group with the initial rate lr."""
+        factor = self.factor(step)
+        if factor is None:
+            raise TypeError(
+                f"{type(self).__name__}: factor({step}) must be a number, got None. Did you forget "
+                "its `return`?"
+            )
+        return lr * factor
 
 
 class WarmupLR(Schedule):
@@ -87,7 +104,7 @@ class WarmupLR(Schedule):
         warmup      number of steps, at least 1, after which the rate is constant
 
     Raises:
-        ValueError: warmup is below 1
+        ValueError: warmup is below 1 or infinite
         TypeError: `optimizer` is not an optimizer, or warmup is not a number
     """
 
@@ -97,7 +114,7 @@ class WarmupLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor by which η₀ is multiplied at `step` = 0, 1, 2, ..."""
+        """Return the factor of the initial learning rate at `step` = 0, 1, 2, …"""
         return min(1.0, (step + 1) / self.warmup)
 
 
@@ -111,10 +128,10 @@ class CosineLR(Schedule):
     Args:
         optimizer   optimizer whose learning rate is set. Its own rate is η₀
         T_max       number of steps after which η is η_min, at least 1
-        eta_min     η_min >= 0, the smallest learning rate
+        eta_min     η_min >= 0, the rate at step T_max
 
     Raises:
-        ValueError: T_max is below 1, or eta_min is negative
+        ValueError: T_max is below 1 or infinite, or eta_min is negative or infinite
         TypeError: `optimizer` is not an optimizer, or an argument is not a number
 
     Source: Loshchilov, Hutter 2017, without restarts.
@@ -127,7 +144,7 @@ class CosineLR(Schedule):
         super().__init__(optimizer)
 
     def rate(self, lr, step):
-        """Return the learning rate at `step` = 0, 1, 2, ... for η₀ = `lr`, the rate of a group."""
+        """Return the learning rate at `step` = 0, 1, 2, … for a group with the initial rate lr."""
         wave = (1 + math.cos(math.pi * step / self.T_max)) / 2
         return self.eta_min + (lr - self.eta_min) * wave
 
@@ -147,7 +164,8 @@ class WarmupCosineLR(Schedule):
         eta_min     η_min >= 0, the rate at the end
 
     Raises:
-        ValueError: warmup is below 1, T_max is not above warmup, or eta_min is negative
+        ValueError: warmup is below 1, T_max is not above warmup or is infinite, or eta_min is
+            negative or infinite
         TypeError: `optimizer` is not an optimizer, or an argument is not a number
     """
 
@@ -163,7 +181,7 @@ class WarmupCosineLR(Schedule):
         super().__init__(optimizer)
 
     def rate(self, lr, step):
-        """Return the learning rate at `step` = 0, 1, 2, ... for η₀ = `lr`, the rate of a group."""
+        """Return the learning rate at `step` = 0, 1, 2, … for a group with the initial rate lr."""
         if step < self.warmup:
             return lr * (step + 1) / self.warmup
         share = min(1.0, (step - self.warmup) / (self.T_max - self.warmup))
@@ -182,7 +200,7 @@ class NoamLR(Schedule):
         warmup      number of steps in which the rate grows, at least 1
 
     Raises:
-        ValueError: d_model or warmup is below 1
+        ValueError: d_model or warmup is below 1 or infinite
         TypeError: `optimizer` is not an optimizer, or an argument is not a number
 
     Source: Vaswani et al. 2017, section 5.3, where η₀ = 1.
@@ -194,7 +212,7 @@ class NoamLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor by which η₀ is multiplied at `step` = 0, 1, 2, ..."""
+        """Return the factor of the initial learning rate at `step` = 0, 1, 2, …"""
         t = step + 1
         return self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
 
@@ -222,7 +240,7 @@ class StepLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor by which η₀ is multiplied at `step` = 0, 1, 2, ..."""
+        """Return the factor of the initial learning rate at `step` = 0, 1, 2, …"""
         return self.gamma ** (step // self.step_size)
 
 
@@ -249,7 +267,7 @@ class LambdaLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor by which η₀ is multiplied at `step` = 0, 1, 2, ..."""
+        """Return the factor of the initial learning rate at `step` = 0, 1, 2, …"""
         factor = self.lr_lambda(step)
         if np.ndim(factor) or np.asarray(factor).dtype.kind not in "fiub":
             raise TypeError(
