@@ -265,7 +265,7 @@ def test_pictures_into_a_linear_layer():
 def test_labels_that_are_no_numbers():
     with pytest.raises(TypeError, match="names, labels = np.unique"):
         F.cross_entropy(np.ones((2, 2)), np.array(["cat", "dog"]))
-    with pytest.raises(TypeError, match=r"Write labels.astype\(int\)"):
+    with pytest.raises(TypeError, match=r"Write target.astype\(int\)"):
         F.cross_entropy(np.ones((2, 2)), np.array([0.0, 1.0]))
 
 

@@ -24,9 +24,18 @@ LAYER = nn.Linear(2, 2)
         (lambda: F.conv1d(SIGNAL, SIGNAL, stride=None), "stride must be .*, got None"),
         (lambda: F.neighbour_table((), 3), "lengths must be a tuple"),
         (lambda: F.pad(SIGNAL, None), "pad must be a tuple of whole numbers.* got pad=None"),
-        (lambda: F.binary_cross_entropy(np.r_[np.nan], np.r_[1.0]), "got nan at index .0,.. Look for NaN"),
-        (lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[np.nan]), "target <= 1, got nan at index .0,.$"),
-        (lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[1.0], np.r_[np.nan]), "0, got nan at index .0,.$"),
+        (
+            lambda: F.binary_cross_entropy(np.r_[np.nan], np.r_[1.0]),
+            "got nan at index .0,.. Look for NaN",
+        ),
+        (
+            lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[np.nan]),
+            "target <= 1, got nan at index .0,.$",
+        ),
+        (
+            lambda: F.binary_cross_entropy(np.r_[0.5], np.r_[1.0], np.r_[np.nan]),
+            "0, got nan at index .0,.$",
+        ),
         (lambda: F.layer_norm(SIGNAL, ()), "must contain at least one length"),
         (lambda: agreement(2, None), "distance must be whole numbers >= 1, got None"),
         (lambda: agreement(-1, 2), "agreement: expected 0 <= n, got n=-1"),

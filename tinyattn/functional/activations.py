@@ -52,7 +52,13 @@ def leaky_relu(x, negative_slope=0.01):
     Args:
         x                numbers [...]
         negative_slope   factor of negative x. With 0, the function is `relu`
+
+    Raises:
+        TypeError: negative_slope is not a number
+        ValueError: negative_slope is NaN
     """
+    if not isinstance(negative_slope, np.ndarray | Tensor):
+        check_range("leaky_relu", negative_slope=negative_slope)
     x = as_tensor(x)
     return np.where(np.greater(x.data, 0), x, negative_slope * x)
 
@@ -65,7 +71,13 @@ def elu(x, alpha=1.0):
     Args:
         x       numbers [...]
         alpha   α, the factor of eˣ - 1, so the result approaches -α for very negative x
+
+    Raises:
+        TypeError: alpha is not a number
+        ValueError: alpha is NaN
     """
+    if not isinstance(alpha, np.ndarray | Tensor):
+        check_range("elu", alpha=alpha)
     x = as_tensor(x)
     negative = np.where(np.greater(x.data, 0), 0, x)  # this keeps exp from overflowing
     return np.where(np.greater(x.data, 0), x, alpha * np.expm1(negative))
@@ -111,10 +123,13 @@ def softplus(x, beta=1.0, threshold=20.0) -> Tensor:
                     the formula hardly differs from x there
 
     Raises:
-        ValueError: beta is not positive
+        TypeError: beta or threshold is not a number
+        ValueError: beta is not positive, or threshold is NaN
     """
     if not isinstance(beta, np.ndarray | Tensor):
         check_range("softplus", above=0, beta=beta)
+    if not isinstance(threshold, np.ndarray | Tensor):
+        check_range("softplus", threshold=threshold)
     x = as_float(x)
     y = activations.softplus(beta * x) / beta
     return np.where(beta * x.data > threshold, x, y)
@@ -133,7 +148,10 @@ def softmax(x, axis=-1):
 
     Args:
         x      numbers [...]
-        axis   axis of i and j, along which the results sum to 1, or a tuple of axes
+        axis   axis of i and j, along which the results sum to 1, a tuple of axes, or None for all
+
+    Raises:
+        ValueError: x has no such axis
     """
     return ops.softmax(as_float(x), axis)
 
@@ -148,7 +166,10 @@ def log_softmax(x, axis=-1):
 
     Args:
         x      numbers [...]
-        axis   axis of i and j, or a tuple of axes
+        axis   axis of i and j, a tuple of axes, or None for all axes
+
+    Raises:
+        ValueError: x has no such axis
     """
     return ops.log_softmax(as_float(x), axis)
 
@@ -163,6 +184,9 @@ def logsumexp(x, axis=-1, keepdims=False):
         x          numbers [...]
         axis       axis of the sum, a tuple of axes, or None for all axes
         keepdims   True: keep the axis with length 1. False: remove it
+
+    Raises:
+        ValueError: x has no such axis
     """
     x = as_float(x)
     top = np.max(x.data, axis=axis, keepdims=True, initial=-np.inf)
@@ -176,17 +200,19 @@ def logsumexp(x, axis=-1, keepdims=False):
 def dropout(x, p=0.5, training=True, rng=None):
     """Return x with random elements set to 0 and all other elements divided by 1 - p.
 
-    The division keeps the mean of each element, so x is used unchanged after the training.
+    The division keeps the expected value of each element, so x is used unchanged after the
+    training.
 
     Args:
         x          numbers [...]
-        p          probability with which an element becomes 0, 0 <= p <= 1
+        p          probability with which each element becomes 0, 0 <= p <= 1
         training   False: return x unchanged
         rng        seed or numpy.random.Generator, or None for the default generator, which
                    `ta.seed` sets
 
     Raises:
-        ValueError: p is not between 0 and 1
+        ValueError: p is not between 0 and 1, or rng is a negative seed
+        TypeError: p is not a number, or rng is neither a seed nor a generator
     """
     check_range("dropout", 0, 1, p=p)
     x = as_tensor(x)

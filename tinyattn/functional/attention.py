@@ -35,8 +35,8 @@ def scaled_dot_product_attention(
                  the weight of a key is 0, but unlike with the mask, NaN in this key or its value
                  has an effect
         causal   True: query t attends only to the keys s ≤ t, where t and s both count from 0
-        scale    factor of the products q·k, or None for 1/√D
-        impl     which implementation to use. All of them give the same result and gradients
+        scale    factor of the products q·k, a number, or None for 1/√D
+        impl     which implementation to use. All give the same result and gradients up to rounding
                  "sums"    the index sums as loops (compiled if Numba is installed)
                  "numpy"   array algebra: two matrix products and a softmax. This is the only
                            implementation that can be differentiated more than once
@@ -48,9 +48,11 @@ def scaled_dot_product_attention(
         y [..., T, E]
 
     Raises:
-        ValueError: the shapes do not fit, or impl has another value
-        TypeError: the mask is not bool, q, k, v or bias is not floating point, or scale is not a
-            number
+        ValueError: q, k or v has fewer than two axes, q and k differ in D, k and v differ in S, the
+            leading axes do not broadcast, the mask or the bias does not broadcast, scale is NaN, or
+            impl is unknown
+        TypeError: the mask is not bool, q, k, v or bias is not floating point, scale is not a
+            number, or impl is "sums" or "kernel" and the dtype is float16
 
     Source: Vaswani et al. 2017, eq. 1, and slides N09, N10.
     """
@@ -85,11 +87,12 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
         [..., T, H·d], with the heads concatenated
 
     Raises:
-        ValueError: the features cannot be divided among queries, keys, values and heads, or the
-            mask or the bias does not broadcast
-        TypeError: the mask is not bool, or x or bias is not floating point
+        ValueError: x has fewer than two axes, its features cannot be divided among queries, keys,
+            values and heads, num_heads < 1, or the mask or the bias does not broadcast
+        TypeError: the mask is not bool, x or bias is not floating point, or num_heads is not a
+            whole number
     """
-    x = _tensor(x, "x")
+    x = _tensor("packed_self_attention", x, "x")
     check_range("packed_self_attention", 1, whole=True, num_heads=num_heads)
     if x.ndim < 2:
         raise ValueError(
@@ -101,14 +104,16 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
             f"packed_self_attention: x has {wide} features, which cannot be divided among queries, "
             f"keys and values of {num_heads} heads. Use a multiple of 3 * num_heads features"
         )
-    mask = None if mask is None else to_array(_bool_mask(mask))
+    mask = None if mask is None else to_array(_bool_mask("packed_self_attention", mask))
     if bias is not None:
-        x, bias = of_one_dtype(x, _tensor(bias, "bias"))
+        x, bias = of_one_dtype(x, _tensor("packed_self_attention", bias, "bias"))
     for name, a in (("mask", mask), ("bias", bias)):
         if a is not None:
-            _must_broadcast(
-                f"packed_self_attention: {name}", a.shape, (*lead, num_heads, T, T), "..., H, T, T"
-            )
+            shape = *lead, num_heads, T, T
+            fact = _not_broadcast(name, a.shape, shape, "..., H, T, T")
+            if fact:
+                advice = _advice_on_axes(name, a.shape, shape)
+                raise ValueError(f"packed_self_attention: {fact}{advice}")
     return attention.packed_self_attention(x, mask, bias, bool(causal), num_heads)
 
 
@@ -125,17 +130,18 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
                  everywhere
         bias     numbers added to the scores, broadcast to [..., T, S], or None for 0
         causal   True: query t attends only to the keys s ≤ t, where t and s both count from 0
-        scale    factor of the products q·k, or None for 1/√D
+        scale    factor of the products q·k, a number, or None for 1/√D
 
     Returns:
         weights [..., T, S]. Each row sums to 1, or to 0 if its query may not attend to any key
 
     Raises:
-        ValueError: the shapes do not fit
+        ValueError: q or k has fewer than two axes, they differ in D, their leading axes do not
+            broadcast, the mask or the bias does not broadcast, or scale is NaN
         TypeError: the mask is not bool, q, k or bias is not floating point, or scale is not a
             number
     """
-    q, k, _, mask, bias, scale = _check_inputs(q, k, k, mask, bias, scale)
+    q, k, _, mask, bias, scale = _check_inputs(q, k, None, mask, bias, scale)
     return attention.attention_weights(q, k, mask, bias, causal, scale)
 
 
@@ -143,45 +149,54 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
 
 
 def _check_inputs(q, k, v, mask, bias, scale):
-    """Return (q, k, v, mask, bias, scale) with arrays of one dtype, after a check of all shapes."""
-    q, k, v = _tensor(q, "q"), _tensor(k, "k"), _tensor(v, "v")
-    bias = None if bias is None else _tensor(bias, "bias")
-    mask = None if mask is None else _bool_mask(mask)
+    """Return (q, k, v, mask, bias, scale) with arrays of one dtype, after a check of all shapes.
+
+    Without values, v is None.
+    """
+    owner = "attention_weights" if v is None else "attention"
+    q, k = _tensor(owner, q, "q"), _tensor(owner, k, "k")
+    v = None if v is None else _tensor(owner, v, "v")
+    bias = None if bias is None else _tensor(owner, bias, "bias")
+    mask = None if mask is None else _bool_mask(owner, mask)
+    advice = ""
     try:
-        shape = _shape_of_scores(q.shape, k.shape, v.shape)
+        shape = _shape_of_scores(q.shape, k.shape, k.shape if v is None else v.shape)
         for name, x in (("mask", mask), ("bias", bias)):
-            if x is not None:
-                _must_broadcast(name, x.shape, shape)
+            fact = None if x is None else _not_broadcast(name, x.shape, shape, "..., T, S")
+            if fact:
+                advice = _advice_on_axes(name, x.shape, shape)
+                raise ValueError(fact)
     except ValueError as fact:
-        shapes = ", ".join(f"{n} {x.shape}" for n, x in zip("qkv", (q, k, v), strict=True))
-        raise ValueError(f"attention: {fact} ({shapes})") from None
+        named = [("q", q), ("k", k), *([] if v is None else [("v", v)])]
+        shapes = ", ".join(f"{name} {x.shape}" for name, x in named)
+        raise ValueError(f"{owner}: {fact} ({shapes}){advice}") from None
     q, k, v, bias = of_one_dtype(q, k, v, bias)
     if scale is not None and (isinstance(scale, Tensor) or np.ndim(scale)):
         raise TypeError(
-            f"attention: scale must be a number, got {type(scale).__name__}. Multiply q by it, and "
+            f"{owner}: scale must be a number, got {type(scale).__name__}. Multiply q by it, and "
             "pass scale=1"
         )
-    if scale is not None and not isinstance(scale, np.ndarray):
-        check_range("attention", scale=scale)
+    if scale is not None:
+        check_range(owner, scale=scale[()] if isinstance(scale, np.ndarray) else scale)
     scale = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
     return q, k, v, mask, bias, scale
 
 
-def _tensor(x, name):
+def _tensor(owner, x, name):
     x = as_tensor(x)
     if x.dtype.kind != "f":
         raise TypeError(
-            f"attention: {name} must be floating point, got {x.dtype}. Convert it with "
+            f"{owner}: {name} must be floating point, got {x.dtype}. Convert it with "
             ".astype(np.float32)"
         )
     return x
 
 
-def _bool_mask(mask):
+def _bool_mask(owner, mask):
     mask = mask if isinstance(mask, Tensor) else np.asarray(mask)
     if mask.dtype != bool:
         raise TypeError(
-            "attention: mask must be bool (True where a query may attend to a key), got "
+            f"{owner}: mask must be bool (True where a query may attend to a key), got "
             f"{mask.dtype}. Compare first (mask != 0), or pass numbers that are added to the "
             "scores as bias="
         )
@@ -194,9 +209,12 @@ def _shape_of_scores(q, k, v):
         if len(x) < 2:
             raise ValueError(f"{name} must be [..., {axes}]")
     if q[-1] != k[-1]:
-        raise ValueError(f"q has {q[-1]} features and k has {k[-1]}, but they need the same number")
+        features = "1 feature" if q[-1] == 1 else f"{q[-1]} features"
+        raise ValueError(f"q has {features} and k has {k[-1]}, but they need the same number")
     if k[-2] != v[-2]:
-        raise ValueError(f"there are {k[-2]} keys and {v[-2]} values, but each key needs one value")
+        keys = "is 1 key" if k[-2] == 1 else f"are {k[-2]} keys"
+        values = "1 value" if v[-2] == 1 else f"{v[-2]} values"
+        raise ValueError(f"there {keys} and {values}, but each key needs one value")
     if q[:-2] == k[:-2] == v[:-2]:
         return (*q[:-1], k[-2])
     try:
@@ -205,9 +223,21 @@ def _shape_of_scores(q, k, v):
         raise ValueError("the leading axes do not broadcast") from None
 
 
-def _must_broadcast(name, own, shape, axes="..., T, S"):
-    fits = len(own) <= len(shape) and all(
+def _broadcasts(own, shape):
+    return len(own) <= len(shape) and all(
         n in (1, m) for n, m in zip(own, shape[len(shape) - len(own) :], strict=True)
     )
-    if not fits:
-        raise ValueError(f"{name} {own} does not broadcast to [{axes}] = {shape}")
+
+
+def _not_broadcast(name, own, shape, axes):
+    """Return None if the shape `own` broadcasts to `shape`, and a sentence for an error if not."""
+    if not _broadcasts(own, shape):
+        return f"{name} {own} does not broadcast to [{axes}] = {shape}"
+
+
+def _advice_on_axes(name, own, shape):
+    """Return advice for a mask or bias with an axis for the batch, but without the next axes."""
+    missing = len(shape) - len(own)
+    if len(own) < 2 or missing < 1 or not _broadcasts((own[0], *[1] * missing, *own[1:]), shape):
+        return ""
+    return f". If axis 0 of {name} is the batch, write {name}[:{', None' * missing}]"

@@ -1,6 +1,7 @@
 """Convolution and pooling in one and two dimensions, based on sliding windows.
 
-`impl` selects the implementation. All implementations give the same result and gradients:
+`impl` selects the implementation. All implementations give the same result and gradients up to
+rounding:
 
     "sums"    the index sum of slide K03 as loops over a table of neighbours (compiled if Numba is
               installed)
@@ -27,12 +28,16 @@ def _as_tuple(name, what, value, n, least):
 
     `name` begins the message of an error.
     """
-    values = (value,) * n if value is None or np.isscalar(value) else tuple(value)
+    values = (value,) * n if np.ndim(value) == 0 else tuple(value)
     whole = [isinstance(v, int | np.integer) and not isinstance(v, bool) for v in values]
     if len(values) != n or not all(whole):
-        several = f", or one for each of {n} axes" if n > 1 else ""
-        names = ', "same" or "valid"' if what == "padding" and name.startswith("conv") else ""
-        raise ValueError(f"{name}: {what} must be a whole number{several}{names}, got {value!r}")
+        choices = ["a whole number"]
+        if n > 1:
+            choices.append("a pair of them" if n == 2 else f"a tuple of {n} of them")
+        if what == "padding" and name.startswith("conv"):
+            choices += ['"same"', '"valid"']
+        last = f" or {choices.pop()}" if len(choices) > 1 else ""
+        raise ValueError(f"{name}: {what} must be {', '.join(choices)}{last}, got {value!r}")
     if min(values) < least:
         raise ValueError(f"{name}: expected {what} >= {least}, got {what}={value!r}")
     return tuple(int(v) for v in values)
@@ -54,7 +59,7 @@ def _check_fit(name, lengths, span):
     if any(length < s for length, s in zip(lengths, span, strict=True)):
         raise ValueError(
             f"{name}: a window of size {span} does not fit into x of size {tuple(lengths)} (with "
-            "padding). Choose a smaller kernel, less dilation or more padding"
+            "padding). Choose a smaller kernel or dilation, or a larger x"
         )
 
 
@@ -122,16 +127,19 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
         lengths       lengths of the axes of x, (L,) or (H, W). The positions are numbered row by
                       row
         kernel_size   length of the window. This and the following arguments are a number for all
-                      axes, or one for each axis
+                      axes, or a tuple with one for each axis
         stride        distance between the windows of neighbouring outputs
-        padding       number of padded positions on both sides of x
+        padding       number of padded positions on each side of each axis
         dilation      distance between neighbouring positions that an output reads
 
     Returns:
-        the array I [P, K] of whole numbers, for P outputs and K positions of the kernel
+        the array I [P, K] of whole numbers, for P outputs and K positions of the kernel, both
+        numbered row by row
 
     Raises:
-        ValueError: the window does not fit, or a number is out of range
+        ValueError: lengths is not a tuple of whole numbers >= 0, the window is longer than an axis
+            with its padding, or another argument is negative, 0 (except for padding) or neither a
+            whole number nor a tuple of them
 
     Source: slide K03.
     """
@@ -165,20 +173,22 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
         weight     w [O, C / groups, K], for O output channels and a kernel of length K
         bias       b [O], or None for 0
         stride     distance between the windows of neighbouring outputs
-        padding    number of zeros on both sides, "valid" for 0, or "same" for L' = L, which needs
+        padding    number of zeros on each side, "valid" for 0, or "same" for L' = L, which needs
                    stride=1
         dilation   distance between neighbouring positions that an output reads
         groups     number of groups of channels. Each group of outputs reads only its own group of
                    the channels of x
         impl       "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto": "kernel"
-                   where it is faster, otherwise "numpy". All give the same result
+                   where it is faster, otherwise "numpy". All agree up to rounding
 
     Returns:
         y [B, O, L'] or [O, L'] with L' = (L + 2 padding - dilation (K - 1) - 1) // stride + 1
 
     Raises:
-        ValueError: x or weight does not have these axes, the channels do not match, the window does
-            not fit, or an option has another value
+        ValueError: x, weight or bias does not have these axes, the channels do not match, groups
+            does not divide O, the window is longer than x with its padding, or an option is out of
+            its range or unknown
+        TypeError: groups is not a whole number, or impl does not support the dtype
     """
     return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, impl, 1)
 
@@ -187,27 +197,30 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
     """Return the convolution of x with weight over two axes, as `conv1d` does over one axis.
 
-    The stride, padding and dilation are a number for both axes, or a pair of numbers.
+    The stride, padding and dilation are a number for both axes, or a pair of numbers for H and W.
 
     Args:
         x          images with C channels [B, C, H, W], or one of them [C, H, W]
         weight     [O, C / groups, KH, KW], for O output channels and a kernel of KH × KW pixels
         bias       [O], or None for 0
         stride     distance between the windows of neighbouring outputs
-        padding    number of zeros on all sides, "valid" for 0, or "same" for an output of the size
+        padding    number of zeros on each side, "valid" for 0, or "same" for an output of the size
                    of x, which needs stride=1
         dilation   distance between neighbouring pixels that an output reads
         groups     number of groups of channels. Each group of outputs reads only its own group of
                    the channels of x
         impl       "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto": "kernel"
-                   where it is faster, otherwise "numpy". All give the same result
+                   where it is faster, otherwise "numpy". All agree up to rounding
 
     Returns:
-        y [B, O, H', W'], or [O, H', W'] if x has no batch axis
+        y [B, O, H', W'], or [O, H', W'] if x has no batch axis, where H' and W' follow from H and W
+        as L' follows from L in `conv1d`
 
     Raises:
-        ValueError: x or weight does not have these axes, the channels do not match, the window does
-            not fit, or an option has another value
+        ValueError: x, weight or bias does not have these axes, the channels do not match, groups
+            does not divide O, the window is longer than x with its padding, or an option is out of
+            its range or unknown
+        TypeError: groups is not a whole number, or impl does not support the dtype
     """
     return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, impl, 2)
 
@@ -251,19 +264,19 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
         x             sequences of length L with C channels [B, C, L], or one of them [C, L]
         kernel_size   length K of the window
         stride        distance between neighbouring windows, or None for kernel_size
-        padding       number of positions with -inf on both sides, at most K/2
+        padding       number of positions with -inf on each side, at most K/2
         dilation      distance between neighbouring positions of a window
         ceil_mode     must be False. In PyTorch, True lets a window reach beyond the end
         impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto":
-                      "kernel" where it is faster, otherwise "numpy". All give the same result
+                      "kernel" where it is faster, otherwise "numpy". All agree up to rounding
 
     Returns:
         y [B, C, L'] or [C, L'] with L' = (L + 2 padding - dilation (K - 1) - 1) // stride + 1
 
     Raises:
-        ValueError: x does not have these axes, the window does not fit, or an option is out of its
-            range
-        TypeError: padding is not 0, and x is not floating point
+        ValueError: x does not have these axes, the window is longer than x with its padding, or an
+            option is out of its range or unknown
+        TypeError: padding is not 0 and x is not floating point, or impl does not support the dtype
         NotImplementedError: ceil_mode is True
     """
     _refuse("max_pool1d", ceil_mode=(ceil_mode, False))
@@ -274,24 +287,27 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
 def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
     """Return the maximum of each window over two axes, as `max_pool1d` does over one axis.
 
+    Equal maxima share the gradient.
+
     Args:
         x             images with C channels [B, C, H, W], or one of them [C, H, W]
         kernel_size   size of the window. This and the next three arguments are a number for both
-                      axes, or a pair of numbers
+                      axes, or a pair of numbers for H and W
         stride        distance between neighbouring windows, or None for kernel_size
-        padding       number of pixels with -inf on all sides, at most half of kernel_size
+        padding       number of pixels with -inf on each side, at most half of kernel_size
         dilation      distance between neighbouring pixels of a window
         ceil_mode     must be False. In PyTorch, True lets a window reach beyond the end
         impl          "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto":
-                      "kernel" where it is faster, otherwise "numpy". All give the same result
+                      "kernel" where it is faster, otherwise "numpy". All agree up to rounding
 
     Returns:
-        y [B, C, H', W'], or [C, H', W'] if x has no batch axis
+        y [B, C, H', W'], or [C, H', W'] if x has no batch axis, where H' and W' follow from H and W
+        as L' follows from L in `max_pool1d`
 
     Raises:
-        ValueError: x does not have these axes, the window does not fit, or an option is out of its
-            range
-        TypeError: padding is not 0, and x is not floating point
+        ValueError: x does not have these axes, the window is longer than x with its padding, or an
+            option is out of its range or unknown
+        TypeError: padding is not 0 and x is not floating point, or impl does not support the dtype
         NotImplementedError: ceil_mode is True
     """
     _refuse("max_pool2d", ceil_mode=(ceil_mode, False))
@@ -315,18 +331,19 @@ def avg_pool1d(
                             L]
         kernel_size         length K of the window
         stride              distance between neighbouring windows, or None for kernel_size
-        padding             number of zeros on both sides, at most K/2
+        padding             number of zeros on each side, at most K/2
         ceil_mode           must be False. In PyTorch, True lets a window reach beyond the end
         count_include_pad   must be True: the zeros of the padding count in the mean
         impl                "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto":
-                            "kernel" where it is faster, otherwise "numpy". All give the same result
+                            "kernel" where it is faster, otherwise "numpy". All agree up to rounding
 
     Returns:
         y [B, C, L'] or [C, L'] with L' = (L + 2 padding - K) // stride + 1
 
     Raises:
-        ValueError: x does not have these axes, the window does not fit, or an option is out of its
-            range
+        ValueError: x does not have these axes, the window is longer than x with its padding, or an
+            option is out of its range or unknown
+        TypeError: impl does not support the dtype of x
         NotImplementedError: ceil_mode or count_include_pad has another value
     """
     _refuse("avg_pool1d", ceil_mode=(ceil_mode, False), count_include_pad=(count_include_pad, True))
@@ -349,21 +366,23 @@ def avg_pool2d(
     Args:
         x                   images with C channels [B, C, H, W], or one of them [C, H, W]
         kernel_size         size of the window. This and the next two arguments are a number for
-                            both axes, or a pair of numbers
+                            both axes, or a pair of numbers for H and W
         stride              distance between neighbouring windows, or None for kernel_size
-        padding             number of zeros on all sides, at most half of kernel_size
+        padding             number of zeros on each side, at most half of kernel_size
         ceil_mode           must be False. In PyTorch, True lets a window reach beyond the end
         count_include_pad   must be True: the zeros of the padding count in the mean
         divisor_override    must be None: the sum of a window is divided by its number of pixels
         impl                "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto":
-                            "kernel" where it is faster, otherwise "numpy". All give the same result
+                            "kernel" where it is faster, otherwise "numpy". All agree up to rounding
 
     Returns:
-        y [B, C, H', W'], or [C, H', W'] if x has no batch axis
+        y [B, C, H', W'], or [C, H', W'] if x has no batch axis, where H' and W' follow from H and W
+        as L' follows from L in `avg_pool1d`
 
     Raises:
-        ValueError: x does not have these axes, the window does not fit, or an option is out of its
-            range
+        ValueError: x does not have these axes, the window is longer than x with its padding, or an
+            option is out of its range or unknown
+        TypeError: impl does not support the dtype of x
         NotImplementedError: ceil_mode, count_include_pad or divisor_override has another value
     """
     _refuse(
@@ -377,18 +396,18 @@ def avg_pool2d(
 
 @with_torch_hints
 def pad(input, pad, mode="constant", value=0.0):
-    """Return an array with elements added at the ends of its last axes, or removed there.
+    """Return `input` with elements added at the ends of its last axes, or removed there.
 
     Args:
         input   array [...]
-        pad     numbers of added elements, from the last axis backwards: (left, right, top, bottom,
-                …), as in PyTorch. A negative number removes elements
+        pad     tuple of the numbers of added elements, from the last axis backwards: (left, right,
+                top, bottom, …), as in PyTorch. A negative number removes elements
         mode    must be "constant"
         value   value of the added elements, or None for 0
 
     Raises:
-        ValueError: pad does not have two numbers for each of the last axes, more elements would be
-            removed than there are, or value does not fit into the dtype of input
+        ValueError: pad is not a tuple of two whole numbers for each of the last axes, more elements
+            would be removed than there are, or the dtype of input cannot store value
         TypeError: value is not a number
         NotImplementedError: mode is not "constant"
     """
@@ -397,24 +416,28 @@ def pad(input, pad, mode="constant", value=0.0):
     fits = isinstance(pad, tuple | list) and len(pad) % 2 == 0 and len(pad) // 2 <= input.ndim
     if not fits or not all(isinstance(n, int | np.integer) for n in pad):
         raise ValueError(
-            "pad: pad must be a tuple of whole numbers (before, after) for the last axis, followed "
-            "by the same for the axis before it, and so on, got "
-            f"{pad!r} for input of shape {input.shape}"
+            "pad: pad must be a tuple of whole numbers, (before, after) for the last axis and then "
+            f"two for each axis before it, at most {2 * input.ndim} in total, got pad={pad!r} for "
+            f"input of shape {input.shape}"
         )
     value = 0.0 if value is None else value
     if np.ndim(value) or np.asarray(to_array(value)).dtype.kind not in "fiub":
         raise TypeError(f"pad: value must be a number, got {value!r}")
-    if any(pad) and input.dtype.kind in "iub" and np.asarray(to_array(value)) % 1 != 0:
-        raise ValueError(
-            f"pad: value={value} cannot be stored in input of dtype {input.dtype}. Convert input "
-            "with .astype(np.float32)"
-        )
+    if any(pad) and input.dtype.kind in "iub":
+        number = np.asarray(to_array(value))
+        with np.errstate(invalid="ignore"):  # NaN and infinity have no whole number
+            stored = number.astype(input.dtype)
+        if stored != number:
+            raise ValueError(
+                f"pad: value={value} cannot be stored in input of dtype {input.dtype}. Convert "
+                "input with .astype(np.float32)"
+            )
     widths = [(0, 0)] * (input.ndim - len(pad) // 2)
     widths += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
-    for (a, b), n in zip(widths, input.shape, strict=True):
+    for axis, ((a, b), n) in enumerate(zip(widths, input.shape, strict=True)):
         if max(0, -a) + max(0, -b) > n:
             raise ValueError(
-                f"pad: ({a}, {b}) removes more elements than an axis of length {n} has, got "
+                f"pad: ({a}, {b}) removes more elements than axis {axis} of length {n} has, got "
                 f"pad={pad!r} for input of shape {input.shape}"
             )
     cut = tuple(

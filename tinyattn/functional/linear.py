@@ -23,7 +23,7 @@ def linear(x, weight, bias=None):
         [..., out]
 
     Raises:
-        ValueError: W is not a matrix, or x or b does not have the matching number of features
+        ValueError: W is not a matrix, x does not have `in` features, or b is not [out]
     """
     bias = None if bias is None else as_tensor(bias)
     return matmul.linear(as_tensor(x), as_tensor(weight), bias)
@@ -32,28 +32,49 @@ def linear(x, weight, bias=None):
 def check_indices(name, ids, n, ignore=None, what="ids"):
     """Return `ids` as an array, after a check that all are whole numbers in [0, n) or `ignore`.
 
-    `name` begins the message of an error, and `what` is the user's name of the numbers. Raises
-    TypeError for other numbers, and IndexError for whole numbers outside of the range.
+    `name` begins the message of an error, and `what` is the name of the argument. Raises TypeError
+    for other numbers, IndexError for whole numbers outside of the range, and ValueError for rows of
+    different lengths.
     """
-    ids = np.asarray(to_array(ids))
-    expected = f"integers from 0 to {n - 1}" if n > 0 else "integers"
+    given, ids = ids, _ids(name, ids, what)
+    expected = f"integers from 0 to {n - 1}" if n > 1 else "integers"
     if ids.dtype.kind not in "iu":
         if ids.dtype == object:
-            raise TypeError(f"{name}: expected {expected}, got {type(ids.ravel()[0]).__name__}")
-        how = f"{what}.astype(int)"
+            got = type(ids.ravel()[0]).__name__
+            raise TypeError(f"{name}: {what} must be {expected}, got {got}")
+        how = f"Write {what}.astype(int)"
+        if isinstance(given, list | tuple):
+            how = f"Write np.array({what}, int)"
         if ids.dtype.kind in "US":
-            how = "names, labels = np.unique(names_of_examples, return_inverse=True)"
-        raise TypeError(f"{name}: expected {expected}, got {ids.dtype}. Write {how}")
+            how = "Write names, labels = np.unique(names_of_examples, return_inverse=True)"
+            if name.lower().endswith("embedding"):
+                how = "Encode texts first, with a tokenizer of data.tokenizers"
+        raise TypeError(f"{name}: {what} must be {expected}, got {ids.dtype}. {how}")
     wrong = (ids < 0) | (ids >= n)
     if ignore is not None:
         wrong &= ids != ignore
     if wrong.any():
-        expected += "" if n > 0 else f" i with 0 <= i < {n}"
-        raise IndexError(f"{name}: expected {expected}, got {int(ids[wrong].flat[0])}{_at(wrong)}")
+        if n < 2:
+            expected = "0, because there is only one row or class"
+            if n == 0:
+                expected = "empty, because there are no rows or classes"
+        got = int(ids[wrong].flat[0])
+        raise IndexError(f"{name}: {what} must be {expected}, got {got}{first_index(wrong)}")
     return ids
 
 
-def _at(wrong):
+def _ids(name, ids, what="ids"):
+    """Return ids as an array, or raise ValueError for a list of rows of different lengths."""
+    try:
+        return np.asarray(to_array(ids))
+    except ValueError:
+        raise ValueError(
+            f"{name}: {what} must be an array, got rows of different lengths. Make all rows "
+            "equally long (data.tokenizers.padded pads tokens)"
+        ) from None
+
+
+def first_index(wrong):
     """Return " at index (...)" for the first True of an array, or "" for a single one."""
     return f" at index {tuple(map(int, np.argwhere(wrong)[0]))}" if wrong.ndim else ""
 
@@ -72,8 +93,9 @@ def embedding(ids, weight, padding_idx=None):
         the rows [..., D]
 
     Raises:
-        ValueError: the weight is not a table, or padding_idx is not one of its rows
-        TypeError: the ids, or padding_idx, are not whole numbers
+        ValueError: weight is not a table, ids has rows of different lengths, or padding_idx is
+            outside of [-V, V)
+        TypeError: the ids or padding_idx are not whole numbers
         IndexError: an id is outside of [0, V)
     """
     weight = as_tensor(weight)
@@ -100,33 +122,51 @@ def one_hot(ids, num_classes=None):
 
     Args:
         ids           whole numbers [...] in [0, num_classes)
-        num_classes   length of a vector, or None for the largest id + 1
+        num_classes   length of each vector, or None for the largest id + 1
 
     Returns:
-        [..., num_classes] int64
+        a Tensor [..., num_classes] of int64
 
     Raises:
-        TypeError: the ids are not whole numbers
-        IndexError: an id is negative or too large
+        TypeError: the ids or num_classes are not whole numbers
+        IndexError: an id is negative, or not below num_classes
+        ValueError: num_classes is negative, or ids has rows of different lengths
     """
-    ids = np.asarray(to_array(ids))
+    ids = _ids("one_hot", ids)
     if num_classes is None:
         number = ids.size and ids.dtype.kind in "iu"
         if number and ids.min() < 0:
-            raise IndexError(f"one_hot: expected integers >= 0, got {ids.min()}{_at(ids < 0)}")
+            wrong = ids < 0
+            raise IndexError(
+                f"one_hot: ids must be integers >= 0, got {ids[wrong].flat[0]}{first_index(wrong)}"
+            )
         num_classes = max(int(ids.max()) + 1, 1) if number else 0
     check_range("one_hot", 0, whole=True, num_classes=num_classes)
     ids = check_indices("one_hot", ids, num_classes)
     return as_tensor((ids[..., None] == np.arange(num_classes)).astype(np.int64))
 
 
+def _check_axis(name, x, axis):
+    """Raise ValueError for an axis that x does not have, which may be the default 1."""
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    wrong = [a for a in axes if isinstance(a, int) and not -x.ndim <= a < x.ndim]
+    if wrong:
+        advice = ". For vectors along the last axis, pass axis=-1" if x.ndim else ""
+        raise ValueError(f"{name}: an array of shape {x.shape} has no axis {wrong[0]}{advice}")
+
+
 def _length(name, x, p, axis, eps):
     """Return (Σ|x|ᵖ)^(1/p) along an axis, but at least eps, so that 0/0 cannot occur."""
     check_range(name, 0, below=math.inf, eps=eps)
+    _check_axis(name, x, axis)
     if p == 2:
         s = np.sum(x * x, axis=axis, keepdims=True)
         small = np.less(to_array(s), eps * eps)
         return np.where(small, eps, np.sqrt(np.where(small, 1, s)))
+    if (x.ndim if axis is None else np.size(axis)) > 1:
+        raise NotImplementedError(
+            f"{name}: p={p} with several axes is not implemented. Pass a single axis, or p=2"
+        )
     s = np.linalg.norm(x, p, axis=axis, keepdims=True)
     return np.where(np.less(to_array(s), eps), eps, s)
 
@@ -139,12 +179,17 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
         x      numbers [...]
         p      order p > 0 of the norm ‖x‖_p = (Σ |x|ᵖ)^(1/p), where 2 is the Euclidean norm and
                np.inf the maximum of |x|
-        axis   axis of the sum. The default 1 is for rows [N, D]
+        axis   axis of the sum or, for p = 2, a tuple of axes or None for all axes. The default 1 is
+               for rows [N, D]
         eps    smallest divisor, eps >= 0
+
+    Returns:
+        a Tensor in the shape of x
 
     Raises:
         ValueError: p is not positive, eps is negative or not finite, or x has no such axis
         TypeError: p or eps is not a number
+        NotImplementedError: p is not 2, and there are several axes
     """
     check_range("normalize", above=0, p=p)
     x = as_tensor(x)
@@ -166,13 +211,16 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     Raises:
         ValueError: the shapes do not broadcast or have no such axis, or eps is negative or not
             finite
+        TypeError: eps is not a number
     """
     x1, x2 = as_tensor(x1), as_tensor(x2)
     try:
         x1, x2 = np.broadcast_arrays(x1, x2)
     except ValueError:
+        pairs = x1.ndim == x2.ndim == 2 and x1.shape[1] == x2.shape[1]
+        advice = ". For all pairs of rows, pass x1[:, None], x2 and axis=-1" if pairs else ""
         raise ValueError(
-            f"cosine_similarity: x1 {x1.shape} and x2 {x2.shape} do not broadcast"
+            f"cosine_similarity: x1 {x1.shape} and x2 {x2.shape} do not broadcast{advice}"
         ) from None
     if x1.dtype == x2.dtype == np.float16:
         wide = [x.astype(np.float32) for x in (x1, x2)]

@@ -2,7 +2,7 @@
 
 In the formulas, x is `input` and t is `target`. `reduction` is "mean" or "sum", which return a
 single number, or "none", which returns all losses. All functions raise ValueError if the shapes of
-input and target do not fit, or if reduction has any other value.
+input and target do not match, or if reduction has any other value.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from tinyattn.engine.convert import as_float, as_tensor, to_array
 from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.functional.activations import log_softmax
-from tinyattn.functional.linear import check_indices
+from tinyattn.functional.linear import check_indices, first_index
 from tinyattn.ops import losses as ops
 from tinyattn.ops.activations import softplus
 from tinyattn.ops.index import take_along_axis
@@ -30,12 +30,15 @@ def _reduce(name, losses, reduction, count=None, also=""):
 
 
 def _same_shape(name, input, target):
-    if np.shape(input) != np.shape(target):
+    input, target = as_tensor(input), as_tensor(target)
+    if input.shape != target.shape:
+        how = "Give both the same shape (broadcasting one of them is nearly always a mistake here)"
+        if [n for n in input.shape if n != 1] == [n for n in target.shape if n != 1]:
+            how = f"Write np.reshape(target, {input.shape})"
         raise ValueError(
-            f"{name}: input has shape {np.shape(input)}, but target has {np.shape(target)}. Give "
-            "both the same shape (broadcasting one of them is nearly always a mistake here)"
+            f"{name}: input has shape {input.shape}, but target has {target.shape}. {how}"
         )
-    return as_tensor(input), as_tensor(target)
+    return input, target
 
 
 @with_torch_hints
@@ -49,7 +52,7 @@ def mse_loss(input, target, reduction="mean"):
         reduction   "mean" or "sum" of the losses, or "none" for the loss of each element
 
     Raises:
-        ValueError: the shapes differ, or reduction has another value
+        ValueError: the shapes differ, or reduction is unknown
     """
     input, target = _same_shape("mse_loss", input, target)
     difference = np.subtract(input, target)
@@ -67,7 +70,7 @@ def l1_loss(input, target, reduction="mean"):
         reduction   "mean" or "sum" of the losses, or "none" for the loss of each element
 
     Raises:
-        ValueError: the shapes differ, or reduction has another value
+        ValueError: the shapes differ, or reduction is unknown
     """
     input, target = _same_shape("l1_loss", input, target)
     return _reduce("l1_loss", np.absolute(np.subtract(input, target)), reduction)
@@ -87,7 +90,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
         delta       δ > 0, the error at which the straight line begins
 
     Raises:
-        ValueError: the shapes differ, delta is not positive, or reduction has another value
+        ValueError: the shapes differ, delta is not positive, or reduction is unknown
+        TypeError: delta is not a number
     """
     input, target = _same_shape("huber_loss", input, target)
     check_range("huber_loss", above=0, delta=delta)
@@ -110,11 +114,12 @@ def _check_not_negative(name, what, weight):
         return
     w = np.asarray(to_array(weight))
     if w.dtype.kind not in "fiub":
-        raise TypeError(f"{name}: {what} must be real numbers, got {w.dtype}")
+        raise TypeError(f"{name}: {what} must consist of real numbers, got {w.dtype}")
     if not np.all(w >= 0):
-        wrong = w[~(w >= 0)].flat[0]
-        why = ". A negative weight would reward mistakes" if wrong < 0 else ""
-        raise ValueError(f"{name}: expected {what} >= 0, got {wrong:g}{why}")
+        wrong = ~(w >= 0)
+        got = w[wrong].flat[0]
+        why = ". A negative weight would reward mistakes" if got < 0 else ""
+        raise ValueError(f"{name}: expected {what} >= 0, got {got:g}{first_index(wrong)}{why}")
 
 
 def _check_broadcast(name, what, weight, shape):
@@ -123,8 +128,10 @@ def _check_broadcast(name, what, weight, shape):
     if len(own) > len(shape) or any(
         n not in (1, m) for n, m in zip(own[::-1], shape[::-1], strict=False)
     ):
+        rows = len(own) == 1 and len(shape) == 2 and own == shape[:1]
+        how = f". For one {what} per row, pass {what}[:, None]" if rows else ""
         raise ValueError(
-            f"{name}: {what} must broadcast to the shape {shape} of the input, got shape {own}"
+            f"{name}: {what} must broadcast to the shape {shape} of the input, got shape {own}{how}"
         )
 
 
@@ -132,9 +139,11 @@ def _check_unit_interval(name, target):
     """Raise for targets outside of [0, 1], whose loss has no meaning and may be negative."""
     t = to_array(target)
     if t.size and not (t.min() >= 0 and t.max() <= 1):
-        wrong = t[~((t >= 0) & (t <= 1))].flat[0]
-        how = ". For labels -1 and +1, use (y + 1) / 2" if wrong == -1 else ""
-        raise ValueError(f"{name}: expected 0 <= target <= 1, got {wrong:g}{how}")
+        wrong = ~((t >= 0) & (t <= 1))
+        got = t[wrong].flat[0]
+        how = ". For labels -1 and +1, pass (target + 1) / 2" if got == -1 else ""
+        at = first_index(wrong)
+        raise ValueError(f"{name}: expected 0 <= target <= 1, got {got:g}{at}{how}")
 
 
 @with_torch_hints
@@ -152,21 +161,23 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
         reduction   "mean" or "sum" of the losses, or "none" for the loss of each element
 
     Raises:
-        ValueError: the shapes differ, a number is not between 0 and 1, a weight is negative or does
-            not broadcast, or reduction has another value
+        ValueError: the shapes differ, a probability or target is not between 0 and 1, weight is
+            negative or does not broadcast, only the target requires a gradient, or reduction is
+            unknown
+        TypeError: weight does not consist of real numbers
     """
     input, target = _same_shape("binary_cross_entropy", input, target)
     _check_order("binary_cross_entropy", input, target)
     p = to_array(input)
     if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
-        wrong = p[~((p >= 0) & (p <= 1))].flat[0]
+        wrong = ~((p >= 0) & (p <= 1))
+        got = p[wrong].flat[0]
+        how = "For scores, use binary_cross_entropy_with_logits"
+        if np.isnan(got):
+            how = "Look for NaN in the data, or in the weights after a training that diverged"
         raise ValueError(
-            f"binary_cross_entropy: expected probabilities between 0 and 1, got {wrong:g}. "
-            + (
-                "Look for NaN in the inputs, or in the weights after a training that diverged"
-                if np.isnan(wrong)
-                else "For scores, use binary_cross_entropy_with_logits"
-            )
+            "binary_cross_entropy: input must consist of probabilities between 0 and 1, got "
+            f"{got:g}{first_index(wrong)}. {how}"
         )
     _check_unit_interval("binary_cross_entropy", target)
     _check_not_negative("binary_cross_entropy", "weight", weight)
@@ -195,8 +206,10 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
         pos_weight   factor w >= 0 of the positive examples, broadcast to x, or None for 1
 
     Raises:
-        ValueError: the shapes differ, a target is not between 0 and 1, a weight is negative or does
-            not broadcast, or reduction has another value
+        ValueError: the shapes differ, a target is not between 0 and 1, weight or pos_weight is
+            negative or does not broadcast, only the target requires a gradient, or reduction is
+            unknown
+        TypeError: weight or pos_weight does not consist of real numbers
     """
     input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
     _check_order("binary_cross_entropy_with_logits", input, target)
@@ -228,9 +241,10 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
         reduction      "mean" or "sum" of the losses, or "none" for the loss of each example
 
     Raises:
-        ValueError: the shapes do not fit, a weight is negative, or reduction has another value
-        TypeError: the targets are not whole numbers
-        IndexError: a class is outside of [0, C)
+        ValueError: input is a single number, target or weight does not have the shape above, a
+            weight is negative, or reduction is unknown
+        TypeError: the targets are not whole numbers, or weight does not consist of real numbers
+        IndexError: a target is neither in [0, C) nor ignore_index
     """
     input = as_tensor(input)
     _check_classes("nll_loss", input)
@@ -258,20 +272,15 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
     """
     expected = input.shape[:axis] + input.shape[axis + 1 :]
     if np.shape(target) != expected:
+        form = f"have shape {expected}" if expected else "be a single number"
         raise ValueError(
-            f"{name}: input has shape {input.shape} with the classes on axis {axis}, so the target "
-            f"must have shape {expected}, got {np.shape(target)}"
-            f"{_advice_on_target(name, input, target)}"
+            f"{name}: input has shape {input.shape} with the classes on axis {axis}, so target "
+            f"must {form}, got shape {np.shape(target)}{_advice_on_target(name, input, target)}"
         )
     try:
-        ids = check_indices(f"{name} target", target, input.shape[axis], ignore_index, "labels")
+        ids = check_indices(name, target, input.shape[axis], ignore_index, "target")
     except IndexError as error:
-        if input.shape[axis] != 1:
-            raise
-        raise IndexError(
-            f"{error}, because the input has one class. For yes or no, use "
-            "binary_cross_entropy_with_logits(scores[:, 0], labels), or give the model two outputs"
-        ) from None
+        raise IndexError(f"{error}{_advice_on_classes(target, input.shape[axis])}") from None
     weight = _class_weights(name, weight, input.shape[axis], input.dtype)
     counted = ids != ignore_index
     if weight is None and counted.all():
@@ -283,14 +292,27 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
     return _reduce(name, np.where(counted, loss_of(ids) * w, 0), reduction, count=w.sum())
 
 
+def _advice_on_classes(target, C):
+    """Return advice for frequent mistakes with classes outside of 0 to C - 1."""
+    t = np.asarray(to_array(target))
+    if C == 1:
+        return (
+            ". For yes or no, use binary_cross_entropy_with_logits(scores[:, 0], labels), or give "
+            "the model two outputs"
+        )
+    if t.min() == 1 and t.max() == C:
+        return ". If the classes are numbered from 1, subtract 1 from each target"
+    return ". To ignore the targets -1, pass ignore_index=-1" if t.min() == -1 else ""
+
+
 def _advice_on_target(name, input, target):
     """Return advice for frequent mistakes in the shapes of scores and classes."""
     shape = np.shape(target)
     if input.ndim > 2 and shape == input.shape[:-1]:
         C = input.shape[-1]
-        return f"; are the classes last? Then pass x.reshape(-1, {C}) and target.ravel()"
+        return f". If the classes are last, pass input.reshape(-1, {C}) and target.ravel()"
     if shape == input.shape and input.ndim > 1:
-        soft = ", or .astype(np.float32) for probabilities" if name == "cross_entropy" else ""
+        soft = ", and for probabilities target.astype(np.float32)" * (name == "cross_entropy")
         return f". For one-hot labels pass target.argmax(1){soft}"
     if input.dtype.kind in "iub" and len(shape) == input.ndim + 1:
         return f". Are they swapped? Write {name}(scores, labels)"
@@ -303,8 +325,8 @@ def _check_order(name, input, target):
     """Raise if only the target has a gradient, because prediction and labels are then swapped."""
     if isinstance(target, Tensor) and target.requires_grad and not input.requires_grad:
         raise ValueError(
-            f"{name}: the second argument has a gradient and the first has none. Are they "
-            f"swapped? Write {name}(prediction, labels)"
+            f"{name}: target requires a gradient, but input does not. Are they swapped? Write "
+            f"{name}(prediction, labels)"
         )
 
 
@@ -343,10 +365,12 @@ def cross_entropy(
                           become (1 - ε) target + ε / C
 
     Raises:
-        ValueError: the shapes do not fit, a weight is negative, a probability is not from 0 to 1,
-            or label_smoothing or reduction has another value
-        TypeError: the targets are neither whole numbers nor probabilities
-        IndexError: a class is outside of [0, C)
+        ValueError: input is a single number, target or weight does not have the shape above, a
+            weight is negative, a probability is not from 0 to 1, only the target requires a
+            gradient, label_smoothing is out of its range, or reduction is unknown
+        TypeError: the targets are neither whole numbers nor probabilities, weight does not consist
+            of real numbers, or label_smoothing is not a number
+        IndexError: a target is neither in [0, C) nor ignore_index
     """
     check_range("cross_entropy", 0, 1, label_smoothing=label_smoothing)
     input = as_tensor(input)
@@ -393,8 +417,11 @@ def _soft_targets(log_p, target, weight, reduction, label_smoothing, axis):
     n_classes, target = log_p.shape[axis], as_tensor(target)
     t = target.data
     if t.size and not (t.min() >= -1e-3 and t.max() <= 1 + 1e-3):  # rounding is not a mistake
-        wrong = t[~((t >= -1e-3) & (t <= 1 + 1e-3))].flat[0]
-        raise ValueError(f"cross_entropy: expected probabilities 0 <= target <= 1, got {wrong:g}")
+        wrong = ~((t >= -1e-3) & (t <= 1 + 1e-3))
+        raise ValueError(
+            "cross_entropy: expected probabilities 0 <= target <= 1, got "
+            f"{t[wrong].flat[0]:g}{first_index(wrong)}"
+        )
     target = (1 - label_smoothing) * target + label_smoothing / n_classes
     losses = -log_p * target
     if weight is not None:
@@ -421,14 +448,20 @@ def kl_div(input, target, reduction="mean", log_target=False):
         log_target   True: the target is ln t, which must be finite
 
     Raises:
-        ValueError: the shapes differ, reduction has another value, or it is "batchmean" for single
-            numbers
+        ValueError: the shapes differ, a probability t is negative, reduction is unknown, or it is
+            "batchmean" and the input is a single number
     """
     input, target = _same_shape("kl_div", input, target)
     if log_target:
         losses = np.exp(target) * (target - input)
     else:
-        positive = np.greater(to_array(target), 0)
+        t = to_array(target)
+        if np.any(t < 0):
+            raise ValueError(
+                f"kl_div: expected probabilities target >= 0, got {t[t < 0].flat[0]:g}"
+                f"{first_index(t < 0)}. For logarithms, pass log_target=True"
+            )
+        positive = np.greater(t, 0)
         log_t = np.log(np.where(positive, target, 1))  # 0 ln 0 counts as 0
         losses = target * (log_t - input)
     if reduction == "batchmean":

@@ -20,10 +20,11 @@ def _last_axes(name, x, normalized_shape):
         )
     shape = (int(normalized_shape),) if one else tuple(normalized_shape)
     if not shape:
-        raise ValueError(f"{name}: normalized_shape must name at least one axis, got ()")
+        raise ValueError(f"{name}: normalized_shape must contain at least one length, got ()")
     if x.shape[-len(shape) :] != shape:
         raise ValueError(
-            f"{name}: expected the last axes of x to be {shape}, but x has shape {x.shape}"
+            f"{name}: x must be [..., {', '.join(map(str, shape))}] for normalized_shape="
+            f"{normalized_shape!r}, got shape {x.shape}"
         )
     return tuple(range(-len(shape), 0))
 
@@ -57,8 +58,9 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
     Raises:
         ValueError: the last axes of x, the weight or the bias do not have the shape
-            normalized_shape, or eps is negative
-        TypeError: normalized_shape is neither a whole number nor a tuple of them
+            normalized_shape, this shape is empty, or eps is negative or not finite
+        TypeError: normalized_shape is neither a whole number nor a tuple of them, or eps is not a
+            number
 
     Source: Ba, Kiros, Hinton 2016.
     """
@@ -84,10 +86,10 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
                            float32
 
     Raises:
-        ValueError: the last axes of x or the weight do not have the shape normalized_shape, or eps
-            is negative
-        TypeError: normalized_shape is neither a whole number nor a tuple of them, or eps is None
-            and x is not floating point
+        ValueError: the last axes of x or the weight do not have the shape normalized_shape, this
+            shape is empty, or eps is negative or not finite
+        TypeError: normalized_shape is neither a whole number nor a tuple of them, eps is neither a
+            number nor None, or eps is None and x is not floating point
 
     Source: Zhang, Sennrich 2019.
     """
@@ -98,7 +100,7 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     if eps is None and x.dtype.kind != "f":
         raise TypeError(
             f"rms_norm: x must be floating point, got {x.dtype}. Convert it with "
-            ".astype(np.float32), or pass eps="
+            ".astype(np.float32), or pass a number as eps"
         )
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
     if x.dtype == np.float16:
@@ -121,15 +123,17 @@ def batch_norm(
                        a feature, in the same form as running_mean
         weight         [C], or None for 1
         bias           [C], or None for 0
-        training       True: mean and var are those of the batch, over all axes but axis 1, where
-                       var is divided by n. False: they are the running averages
+        training       True: mean and var are computed from the batch, over all axes but axis 1,
+                       and the divisor of var is n. False: they are the running averages
         momentum       m of the update, average = (1 - m) average + m batch, 0 <= m <= 1
         eps            ε >= 0, which keeps the divisor away from 0
 
     Raises:
-        ValueError: a shape does not fit, in training there is a single value for each feature,
-            without training a running average is None, or a setting is outside of its range
-        TypeError: in training, a running average is not a floating-point array
+        ValueError: x has fewer than two axes, another argument is not [C], in training there are
+            fewer than two values of each feature, without training a running average is None, or
+            momentum or eps is outside of its range
+        TypeError: in training, a running average is not a floating-point array, or momentum or eps
+            is not a number
 
     Source: Ioffe, Szegedy 2015.
     """
@@ -166,9 +170,9 @@ def batch_norm(
     if training:
         if n <= 1:
             raise ValueError(
-                f"batch_norm: training needs more than one value per feature, got shape {x.shape}. "
-                "If this is the last batch of an epoch, drop it with data.batches(..., "
-                "drop_last=True), or choose another batch_size"
+                f"batch_norm: training needs more than one value per feature, got x of shape "
+                f"{x.shape}. Drop a last batch of one example with data.batches(..., "
+                "drop_last=True), or call the model's eval() first if you do not train"
             )
         mean, var = norms.statistics(to_array(items))
         for average, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):

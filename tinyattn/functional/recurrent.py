@@ -82,7 +82,7 @@ def check_lengths(name, lengths, B, T):
     lengths = np.asarray(to_array(lengths))
     if lengths.shape != (B,) or lengths.dtype.kind not in "iu":
         raise ValueError(
-            f"{name}: lengths must be {B} whole numbers, one for each sequence of the batch, got "
+            f"{name}: lengths must be [{B}] whole numbers, one for each sequence of the batch, got "
             f"{lengths.dtype} of shape {lengths.shape}"
         )
     wrong = (lengths < 0) | (lengths > T)

@@ -5,6 +5,7 @@ import numpy as np
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
 from tinyattn.engine.torch_hints import with_torch_hints
+from tinyattn.functional.linear import first_index
 
 
 @with_torch_hints
@@ -24,28 +25,33 @@ def multinomial(input, *, rng=None):
         an array [...] of indices, whole numbers in [0, V), or a single index for a single row
 
     Raises:
-        ValueError: input is a single number, a number is negative, NaN or infinite, or a row has no
-            positive number
+        ValueError: input is a single number, a probability is negative, NaN or infinite, or a row
+            has no positive probability
+        TypeError: input does not consist of real numbers, or rng is neither a seed nor a generator
     """
-    p = np.asarray(to_array(input), np.float64)
+    p = np.asarray(to_array(input))
+    if p.dtype.kind not in "fiub":
+        raise TypeError(f"multinomial: input must consist of real numbers, got {p.dtype}")
+    p = p.astype(np.float64)
     if p.ndim == 0:
         raise ValueError(f"multinomial: expected probabilities [..., V], got the single number {p}")
     right = (p >= 0) & np.isfinite(p)
     if not right.all():
         wrong = p[~right][0]
+        at = first_index(~right)
         advice = "Look for NaN or infinity in the scores from which they were computed"
         if wrong < 0:
             advice = "For scores, apply F.softmax(scores) first"
         raise ValueError(
-            f"multinomial: expected probabilities, finite with p >= 0, got {wrong:g}. {advice}"
+            f"multinomial: expected finite probabilities >= 0, got {wrong:g}{at}. {advice}"
         )
     if p.size and p.max() > 1e300:  # the sum must not overflow
         p = p / p.max(axis=-1, keepdims=True)
     total = np.cumsum(p, axis=-1)
     if not np.all(total[..., -1:] > 0) or p.shape[-1] == 0:
         empty = ~(p > 0).any(axis=-1)
-        which = f"row {tuple(map(int, np.argwhere(empty)[0]))}" if empty.ndim else "the row"
-        raise ValueError(f"multinomial: {which} of the probabilities has no positive number")
+        row = f"row {tuple(map(int, np.argwhere(empty)[0]))} of input" if empty.ndim else "input"
+        raise ValueError(f"multinomial: {row} has no positive number, so no index can be drawn")
     u = generator(rng).random(total.shape[:-1]) * total[..., -1]
     # u falls into the interval of one index in the cumulated probabilities. The interval of an
     # impossible index is empty.

@@ -85,7 +85,7 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
         property_loss   L_i [N], the error of the properties predicted at point i. None: L_p is 0
         batch           index of each point's event [N] int, or None for a single event. The loss is
                         the mean over the events
-        q_min           smallest charge, which lets points of low β attract and repel too
+        q_min           smallest charge, >= 0, which lets points of low β attract and repel too
         s_B             weight of the noise term in L_β
         s_C             weight of L_β + L_V relative to L_p
 
@@ -93,11 +93,16 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
         a scalar Tensor
 
     Raises:
-        ValueError: shapes do not fit, truth or batch does not consist of whole numbers, there are
-            no points, a β is not in [0, 1], a coordinate is not finite, or q_min < 0
+        ValueError: an argument does not have the shape above, truth or batch does not consist of
+            whole numbers, there are no points, a β is not in [0, 1], a coordinate is not finite,
+            q_min is negative or not finite, or s_B or s_C is NaN
+        TypeError: q_min, s_B or s_C is not a number
 
     Source: Kieseler 2020 and slide KB02.
     """
+    for weight, value in (("s_B", s_B), ("s_C", s_C)):
+        if not isinstance(value, np.ndarray | Tensor):
+            check_range("condensation_loss", **{weight: value})
     t = _terms("condensation_loss", beta, x, truth, property_loss, batch, q_min)
     return t.properties + s_C * (t.attraction + t.repulsion + t.condensation_points + s_B * t.noise)
 
@@ -114,14 +119,16 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
                         `properties` is 0
         batch           index of each point's event [N] int, or None for a single event. The terms
                         are the means over the events
-        q_min           smallest charge, which lets points of low β attract and repel too
+        q_min           smallest charge, >= 0, which lets points of low β attract and repel too
 
     Returns:
         `Terms`, a named tuple (attraction, repulsion, condensation_points, noise, properties)
 
     Raises:
-        ValueError: shapes do not fit, truth or batch does not consist of whole numbers, there are
-            no points, a β is not in [0, 1], a coordinate is not finite, or q_min < 0
+        ValueError: an argument does not have the shape above, truth or batch does not consist of
+            whole numbers, there are no points, a β is not in [0, 1], a coordinate is not finite, or
+            q_min is negative or not finite
+        TypeError: q_min is not a number
     """
     return _terms("condensation_terms", beta, x, truth, property_loss, batch, q_min)
 
@@ -251,17 +258,19 @@ def _properties(loss, charge, event, E):
 def _check_loss_arguments(name, beta, x, truth, property_loss, batch):
     """Return truth as an array, and the rows of each event, after checking all arguments."""
     truth = np.asarray(to_array(truth))
-    if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
-        raise ValueError(f"{name}: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}")
+    _check_points(name, beta, x)
     N = len(beta)
     if truth.shape != (N,) or truth.dtype.kind not in "iu":
+        floats = truth.shape == (N,) and truth.dtype.kind == "f"
+        advice = ". Convert it with .astype(int)" if floats else ""
         raise ValueError(
             f"{name}: expected truth to be {N} whole numbers, the object of each "
-            f"point (negative: noise), got {truth.dtype} of shape {truth.shape}"
+            f"point (negative: noise), got {truth.dtype} of shape {truth.shape}{advice}"
         )
     if property_loss is not None and property_loss.shape != (N,):
         raise ValueError(
-            f"{name}: expected property_loss [{N}], one for each point, got {property_loss.shape}"
+            f"{name}: expected property_loss [{N}], one for each point, got shape "
+            f"{property_loss.shape}"
         )
     values = to_array(beta)
     if N == 0:
@@ -274,11 +283,20 @@ def _check_loss_arguments(name, beta, x, truth, property_loss, batch):
         )
     if not (values.min() >= 0 and values.max() <= 1):
         raise ValueError(
-            f"{name}: expected beta between 0 and 1, got {values.min():.3g} to "
+            f"{name}: expected beta between 0 and 1, got values from {values.min():.3g} to "
             f"{values.max():.3g}. Did you forget the sigmoid?"
         )
     _finite(name, "x", to_array(x))
     return truth, _events(name, batch, N)
+
+
+def _check_points(name, beta, x):
+    """Raise ValueError unless beta is [N] and x is [N, C]."""
+    if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
+        advice = ". Pass beta[:, 0]" if beta.ndim == 2 and beta.shape[1] == 1 else ""
+        raise ValueError(
+            f"{name}: expected beta [N] and x [N, C], got shapes {beta.shape} and {x.shape}{advice}"
+        )
 
 
 def _events(name, batch, N):
@@ -315,16 +333,14 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
         object k. The objects of all events are numbered together
 
     Raises:
-        ValueError: shapes do not fit, t_d < 0, beta or x is NaN or infinite, or batch does not
-            consist of whole numbers
+        ValueError: an argument does not have the shape above, t_d < 0, t_beta or t_d is NaN, beta
+            or x is NaN or infinite, or batch does not consist of whole numbers
+        TypeError: t_beta or t_d is not a number
 
     Source: Kieseler 2020 and slide K58.
     """
     beta, x = np.asarray(to_array(beta)), np.asarray(to_array(x))
-    if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
-        raise ValueError(
-            f"condense: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}"
-        )
+    _check_points("condense", beta, x)
     beta, x = _finite("condense", "beta", beta), _finite("condense", "x", x)
     check_range("condense", 0, t_d=t_d)
     check_range("condense", t_beta=t_beta)
@@ -342,7 +358,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
 def _finite(name, letter, values):
     """Return the argument `letter`, values of N points, as floats. NaN or infinity is an error."""
     if values.dtype.kind not in "fiub":
-        raise ValueError(f"{name}: expected {letter} to be real numbers, got {values.dtype}")
+        raise ValueError(f"{name}: {letter} must consist of real numbers, got {values.dtype}")
     values = values.astype(np.result_type(values.dtype, np.float32))  # 0 - 1 is 255 in uint8
     bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
     if len(bad):
@@ -396,29 +412,31 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
         `Matching`, a named tuple (pairs, iou, efficiency, purity, event)
 
     Raises:
-        TypeError: found or truth is the pair that `condense` returns instead of its first element
-        ValueError: shapes do not fit, found, truth or batch does not consist of whole numbers, or a
-            weight is negative, NaN or infinite
+        TypeError: found or truth is the pair that `condense` returns (pass its first element), or
+            threshold is not a number
+        ValueError: an argument does not have the shape above, found, truth or batch does not
+            consist of whole numbers, threshold is NaN, or a weight is negative, NaN or infinite
 
     Source: slide K59.
     """
     for name, given in (("found", found), ("truth", truth)):
         if isinstance(given, tuple) and any(np.ndim(part) for part in given):
             raise TypeError(
-                f"match: expected {name} as an array [N], got a tuple of {len(given)}. Unpack both "
-                f"results of condense: found, points = condense(beta, x)"
+                f"match: expected {name} as an array [N], got a tuple of {len(given)} arrays. "
+                f"Unpack both results of condense: found, points = condense(beta, x)"
             )
     found, truth = np.asarray(to_array(found)), np.asarray(to_array(truth))
     kinds = found.dtype.kind + truth.dtype.kind
     if found.shape != truth.shape or found.ndim != 1 or kinds.strip("iu"):
         raise ValueError(
-            "match: found and truth must both be whole numbers [N], one for each point, got found "
-            f"{found.dtype} {found.shape} and truth {truth.dtype} {truth.shape}"
+            "match: found and truth must both be whole numbers [N], one for each point, got "
+            f"{found.dtype} of shape {found.shape} and {truth.dtype} of shape {truth.shape}"
         )
     w = np.ones(len(found)) if weights is None else np.asarray(to_array(weights))
     if w.shape != found.shape:
         raise ValueError(
-            f"match: expected weights of shape {found.shape}, one for each point, got {w.shape}"
+            f"match: expected weights of shape {found.shape}, one for each point, got shape "
+            f"{w.shape}"
         )
     check_range("match", threshold=threshold)
     w = _finite("match", "weights", w)

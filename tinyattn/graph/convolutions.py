@@ -42,6 +42,9 @@ class GCNConv(Module):
         rng              seed or numpy.random.Generator for the initial values, or None for the
                          default generator
 
+    Raises:
+        ValueError: a size is not a whole number >= 1
+
     Source: Kipf and Welling 2017, and slide N05.
     """
 
@@ -63,8 +66,8 @@ class GCNConv(Module):
             edge_weight   w, an array with a number for each edge [E], or None for 1
 
         Raises:
-            ValueError: the shapes do not fit, or the weights of the edges to a node have a negative
-                sum
+            ValueError: x is not [N, in_channels], edge_weight is not an array [E] of numbers, or
+                the weights of the edges to a node have a negative sum
             TypeError: x is not an array, or `graph` is not a Graph
         """
         x = nodes("GCNConv", x, graph, self.in_channels)
@@ -73,7 +76,7 @@ class GCNConv(Module):
         if np.any(to_array(d) < 0):
             worst = int(np.argmin(to_array(d)))
             raise ValueError(
-                f"GCNConv: the edge_weight of the edges to node {worst} add up to "
+                f"GCNConv: the weights (edge_weight) of the edges to node {worst} add up to "
                 f"{to_array(d)[worst]:.3g}, which has no square root. Use weights >= 0"
             )
         empty = np.equal(d, 0)
@@ -89,12 +92,21 @@ class GCNConv(Module):
         """
         if w is None:
             w = np.ones(graph.num_edges, dtype)
-        elif np.shape(w) != (graph.num_edges,) or not hasattr(w, "dtype") or w.dtype.kind == "b":
-            came = f"{type(w).__name__}. Write np.array(edge_weight)"
-            came = f"{w.dtype} of shape {w.shape}" if hasattr(w, "dtype") else came
+        elif (
+            np.shape(w) != (graph.num_edges,)
+            or not hasattr(w, "dtype")
+            or w.dtype.kind not in "fiu"
+        ):
+            got = type(w).__name__
+            if hasattr(w, "dtype"):
+                got = f"{w.dtype} of shape {w.shape}"
+                if w.dtype.kind == "b":
+                    got += ". Convert it with .astype(np.float32)"
+            elif isinstance(w, list | tuple):
+                got += ". Write np.array(edge_weight)"
             raise ValueError(
                 f"GCNConv: edge_weight must be an array [{graph.num_edges}] with a number for each "
-                f"edge, got {came}"
+                f"edge, got {got}"
             )
         if not self.add_self_loops:
             return graph, w
@@ -117,7 +129,8 @@ class GATConv(Module):
     N(i) are the nodes with an edge to i. Each of the H heads has a separate part of Θ = lin.weight
     [H · out_channels, in_channels] and separate vectors α_dst and α_src, which are att_dst and
     att_src [1, H, out_channels]. The vector α of the paper is [α_dst ‖ α_src] here. Features of the
-    edges are not used. Call the layer with (x, graph).
+    edges are not used. Call the layer with (x, graph). Without self-loops, a node without incoming
+    edges gets y = b.
 
     Args:
         in_channels      number of features of x
@@ -133,7 +146,9 @@ class GATConv(Module):
                          None for the default generator
 
     Raises:
-        ValueError: a size is not a whole number >= 1, or dropout is not between 0 and 1
+        ValueError: a size or heads is not a whole number >= 1, dropout is not between 0 and 1, or
+            negative_slope is NaN
+        TypeError: dropout or negative_slope is not a number
 
     Source: Veličković et al. 2018 and slides K41, N05.
     """
@@ -175,7 +190,7 @@ class GATConv(Module):
             graph   the `Graph` with these nodes
 
         Raises:
-            ValueError: x has a different shape
+            ValueError: x is not [N, in_channels]
             TypeError: x is not an array, or `graph` is not a Graph
         """
         x, graph, a = self._attend(x, graph)
@@ -185,7 +200,7 @@ class GATConv(Module):
         return y if self.bias is None else y + self.bias
 
     def attention(self, x, graph):
-        """Return the graph with the edges of the attention, and the weights of these edges.
+        """Return the graph along whose edges the layer attends, and the weights of these edges.
 
         Args:
             x       features of the nodes [N, in_channels]
@@ -196,8 +211,8 @@ class GATConv(Module):
             and a contains the weight of each of its E edges for each head, without dropout
 
         Raises:
-            ValueError: as in `forward`
-            TypeError: as in `forward`
+            ValueError: x is not [N, in_channels]
+            TypeError: x is not an array, or `graph` is not a Graph
         """
         return self._attend(x, graph)[1:]
 
@@ -225,8 +240,9 @@ class GraphNetBlock(Module):
     F], graph, e [E, F'] = None, u [G, F''] = None). It returns (x', e', u').
 
     Args:
-        edge_model     φᵉ, a module that is applied to the concatenation of its arguments in this
-                       order, without those that are None. None: e does not change
+        edge_model     φᵉ, a module or function of a matrix, the concatenation of the arguments of
+                       φᵉ above, in this order and without those that are None. None: e does not
+                       change
         node_model     φᵛ, in the same form. None: x does not change
         global_model   φᵘ, in the same form. None: u does not change
         aggregate      what Σ means in the formulas: "sum", "mean", "max", "min" or "prod"
@@ -256,9 +272,14 @@ class GraphNetBlock(Module):
             e       features of the edges [E, F'], or None
             u       features of the graphs [G, F''], or None
 
+        Returns:
+            (x', e', u'), with a row for each node, edge and graph. Without a model, the given
+            features (or None) are returned unchanged
+
         Raises:
-            ValueError: x, e or u is not a matrix with a row for each node, edge or graph, or a
-                model accepts a different number of features
+            ValueError: x, e or u is not a matrix with a row for each node, edge or graph, a model
+                accepts a different number of features, or a model does not return a row for each
+                row of its input
             TypeError: x is not an array, or `graph` is not a Graph
         """
         x = nodes("GraphNetBlock", x, graph)
@@ -270,27 +291,38 @@ class GraphNetBlock(Module):
             if features is not None and (features.ndim != 2 or len(features) != n):
                 raise ValueError(
                     f"GraphNetBlock: {name} must be [{n}, F], a row for each {of}, got shape "
-                    f"{list(features.shape)}"
+                    f"{features.shape}"
                 )
         together = SEGMENT[self.aggregate]
         of_edge = of_node[graph.dst]
         if self.edge_model is not None:
             parts = [e, x[graph.dst], x[graph.src], None if u is None else u[of_edge]]
-            e = self.edge_model(_concat(parts))
+            e = _rows("edge_model", self.edge_model, parts)
         if self.node_model is not None:
             arriving = None if e is None else together(e, graph.dst, N)
-            x = self.node_model(_concat([arriving, x, None if u is None else u[of_node]]))
+            parts = [arriving, x, None if u is None else u[of_node]]
+            x = _rows("node_model", self.node_model, parts)
         if self.global_model is not None:
             edges = None if e is None else together(e, of_edge, G)
-            u = self.global_model(_concat([edges, together(x, of_node, G), u]))
+            u = _rows("global_model", self.global_model, [edges, together(x, of_node, G), u])
         return x, e, u
 
     def extra_repr(self):
         return f"aggregate={self.aggregate!r}"
 
 
-def _concat(parts):
-    return np.concatenate([p for p in parts if p is not None], axis=-1)
+def _rows(name, model, parts):
+    """Return the model's result for the concatenated parts, which must have the same rows."""
+    inputs = np.concatenate([p for p in parts if p is not None], axis=-1)
+    y, n = model(inputs), len(inputs)
+    shape = getattr(y, "shape", None)
+    if shape is None or len(shape) != 2 or shape[0] != n:
+        got = type(y).__name__ if shape is None else f"shape {shape}"
+        raise ValueError(
+            f"GraphNetBlock: {name} must return [{n}, F'], a row for each row of its input, got "
+            f"{got}"
+        )
+    return y
 
 
 def _bare(graph):

@@ -65,8 +65,8 @@ def _split_product(name, linear, x):
     F = x.shape[1]
     if linear.in_features != 2 * F:
         raise ValueError(
-            f"{name}: nn accepts {linear.in_features} features, but its input has 2 · {F} "
-            "features (the point and the difference to its neighbour). Begin nn with "
+            f"{name}: nn accepts {linear.in_features} features, but its input has 2 · {F} = "
+            f"{2 * F} features (the point and the difference to its neighbour). Begin nn with "
             f"nn.Linear({2 * F}, ...)"
         )
     A, B = linear.weight[:, :F], linear.weight[:, F:]
@@ -187,7 +187,7 @@ class DynamicEdgeConv(Module):
         strict   True: a cloud with fewer than k points raises ValueError
 
     Raises:
-        ValueError: aggr is unknown
+        ValueError: k is not a whole number >= 1, or aggr is unknown
         TypeError: nn is not a module or function
 
     Source: Wang et al. 2018 and slide K44.
@@ -205,13 +205,14 @@ class DynamicEdgeConv(Module):
         Args:
             x        features of the points
             batch    index of each point's cloud [N], whole numbers, or None for a single cloud
-            places   positions of the points [N, S], among which the nearest neighbours are searched
-                     for, or None for x
+            places   positions of the points [N, S], which decide who the nearest neighbours are, or
+                     None for x
 
         Raises:
-            ValueError: x is not a matrix, nn accepts a different number of features, there are no
-                points, a coordinate is not finite, places does not have a row for each point,
-                batch is not N whole numbers, or a cloud is too small with strict=True
+            ValueError: x or places is not a matrix with a row for each point, there are no points,
+                a number is not finite, nn accepts a different number of features or does not return
+                a row for each pair, batch is not N whole numbers, or a cloud has fewer than k
+                points and strict is True
         """
         x = check_points("DynamicEdgeConv", x)
         if places is not None:
@@ -266,8 +267,8 @@ def edge_conv(nn, x, index, aggr="max"):
     index = check_table("edge_conv", index, x.shape[0])
     if len(index) != x.shape[0]:
         raise ValueError(
-            f"edge_conv: the index must have a row for each of the {x.shape[0]} points, got "
-            f"{len(index)} rows"
+            f"edge_conv: index must have a row for each of the {x.shape[0]} points, got shape "
+            f"{index.shape}"
         )
     return _edge_conv("edge_conv", nn, x, index, aggr)
 
@@ -334,7 +335,7 @@ class GravNetConv(Module):
                                the default generator
 
     Raises:
-        ValueError: sharpness is negative or not finite
+        ValueError: a size or k is not a whole number >= 1, or sharpness is not a finite number >= 0
 
     Source: Qasim et al. 2019, arXiv:1902.07987, and slides K48-K50.
     """
@@ -375,8 +376,8 @@ class GravNetConv(Module):
             batch   index of each point's cloud [N], whole numbers, or None for a single cloud
 
         Raises:
-            ValueError: x has a different number of features, there are no points, a number is not
-                finite, batch is not N whole numbers, or a cloud is too small with strict=True
+            ValueError: x is not [N, in_channels], there are no points, a number is not finite,
+                batch is not N whole numbers, or a cloud has fewer than k points and strict is True
         """
         x = check_points("GravNetConv", x, self.in_channels)
         s, h = self.lin_s(x), self.lin_h(x)

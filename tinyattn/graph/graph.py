@@ -34,10 +34,12 @@ class Graph:
                      node, or the rows of u if there are more
 
     Raises:
-        ValueError: an edge has a node that does not exist or connects two graphs of the batch, the
-            number of rows of an argument is wrong, or num_nodes or num_graphs is not a whole number
-            that fits
-        TypeError: src, dst or batch does not consist of whole numbers
+        ValueError: src, dst or batch is not a list of indices of existing nodes or graphs, an edge
+            connects two graphs of the batch, x, edge_attr, u or batch has the wrong number of rows,
+            num_nodes is not a whole number >= 0, or num_graphs is not a whole number that is larger
+            than all indices in batch (without batch, 1)
+        TypeError: src, dst or batch does not consist of whole numbers, or one edge_index [2, E] is
+            given instead of src and dst
     """
 
     src: np.ndarray
@@ -64,9 +66,10 @@ class Graph:
             raise ValueError(f"Graph: num_nodes must be a whole number >= 0, got {N!r}")
         src, dst = _node_ids("src", self.src), _node_ids("dst", self.dst)
         if src.shape != dst.shape:
+            senders = f"{len(src)} sender{'' if len(src) == 1 else 's'}"
+            receivers = f"{len(dst)} receiver{'' if len(dst) == 1 else 's'}"
             raise ValueError(
-                f"Graph: src has {len(src)} senders, but dst has {len(dst)} receivers. Each edge "
-                "needs both"
+                f"Graph: src has {senders}, but dst has {receivers}. Each edge needs both"
             )
         for name, ids in (("src", src), ("dst", dst)):
             check_indices("Graph", name, "nodes", ids, N)
@@ -104,15 +107,12 @@ class Graph:
     def _checked_batch(self):
         batch = _node_ids("batch", self.batch)
         if len(batch) != self.num_nodes:
+            N = self.num_nodes
             raise ValueError(
-                f"Graph: batch must have {self.num_nodes} elements, one for each node, got "
-                f"{len(batch)}"
+                f"Graph: batch must have {N} element{'' if N == 1 else 's'}, one for each node, "
+                f"got {len(batch)}"
             )
-        if batch.size and batch.min() < 0:
-            raise ValueError(
-                "Graph: the graphs of a batch are numbered from 0, but batch contains "
-                f"{batch.min()}"
-            )
+        check_not_negative("Graph", batch)
         crossing = np.flatnonzero(batch[self.src] != batch[self.dst])
         if crossing.size:
             e = crossing[0]
@@ -223,12 +223,23 @@ def _node_ids(name, ids):
     ids = np.asarray(to_array(ids))
     what = "graph" if name == "batch" else "node"
     if ids.ndim != 1:
-        raise ValueError(f"Graph: {name} must be a list of {what} indices, got shape {ids.shape}")
+        got = f"shape {ids.shape}" if ids.ndim or ids.dtype != object else type(ids[()]).__name__
+        raise ValueError(f"Graph: {name} must be a list of {what} indices, got {got}")
     if ids.size and ids.dtype.kind not in "iu":
-        raise TypeError(
-            f"Graph: {name} must be integers, got {ids.dtype}. Pass {what} indices, such as [0, 1]"
-        )
+        advice = f"Pass {what} indices, such as [0, 1]"
+        if ids.dtype.kind == "f":
+            advice = "Convert it with .astype(int)"
+        raise TypeError(f"Graph: {name} must be integers, got {ids.dtype}. {advice}")
     return ids.astype(np.intp)  # make a copy, because the graph is frozen
+
+
+def check_not_negative(function, batch):
+    """Raise ValueError if `batch` contains a negative index. The graphs are numbered from 0."""
+    if batch.size and batch.min() < 0:
+        i = int(np.argmax(batch < 0))
+        raise ValueError(
+            f"{function}: the graphs of a batch are numbered from 0, but batch[{i}] is {batch[i]}"
+        )
 
 
 # ---------------------------------------------------------------- making graphs
@@ -248,8 +259,8 @@ def batch(graphs):
 
     Raises:
         TypeError: an entry is not a Graph
-        ValueError: an entry is already a batch, lacks features that other entries have, or has
-            features of another shape
+        ValueError: an entry is already a batch, lacks features that other entries have, or has rows
+            of features of a different shape
     """
     if isinstance(graphs, Graph):
         raise TypeError("batch: expected a list of graphs, got one Graph. Write batch([graph])")
@@ -309,7 +320,9 @@ def fully_connected(num_nodes, loop=False):
         ValueError: num_nodes is not a whole number >= 0
     """
     if not is_number(num_nodes, whole=True) or num_nodes < 0:
-        got = repr(num_nodes) if np.ndim(num_nodes) == 0 else f"shape {np.shape(num_nodes)}"
+        got = repr(num_nodes)
+        if np.ndim(num_nodes):
+            got = f"an array of shape {np.shape(num_nodes)}"
         raise ValueError(f"fully_connected: num_nodes must be a whole number >= 0, got {got}")
     dst, src = np.divmod(np.arange(num_nodes * num_nodes), max(num_nodes, 1))
     keep = slice(None) if loop else src != dst
@@ -321,14 +334,14 @@ def from_adjacency(A):
 
     Args:
         A   matrix [N, N]. If any entry is neither 0 nor 1, all nonzero entries become `edge_attr`
-            [E]
+            [E]. Otherwise, edge_attr is None
 
     Returns:
         a `Graph` with N nodes, whose edges are ordered by receiver and then by sender
 
     Raises:
         TypeError: A does not consist of real numbers or bool
-        ValueError: A is not square, or contains a NaN
+        ValueError: A is not square, has rows of different lengths, or contains a NaN
     """
     given, A = A, _array("from_adjacency", "A", A)
     if A.dtype.kind not in "fiub":
@@ -360,12 +373,12 @@ def from_networkx(G, x=None, edge_attr=None):
                     features
 
     Returns:
-        a `Graph`
+        a `Graph`, whose features are [N, ...] and [E, ...] or None
 
     Raises:
         TypeError: G is not a graph of networkx
-        ValueError: a node or edge lacks a named attribute, its values are not numbers, or their
-            shapes differ
+        ValueError: a node or edge lacks a named attribute, the values of an attribute are not
+            numbers or differ in shape, or a list of names is empty
     """
     if not hasattr(G, "is_directed"):
         raise TypeError(
@@ -401,7 +414,7 @@ def _features(argument, names, usual, what, items):
         having = sum(usual in data for data in found)
         if 0 < having < len(found):
             warn_caller(
-                f"from_networkx: only some of the {what}s have {usual!r}, so it is left out. Give "
+                f"from_networkx: only some of the {what}s have {usual!r}, so it is ignored. Give "
                 f"it to all of them, or to none"
             )
         if not found or having < len(found):

@@ -8,7 +8,7 @@ weights its neighbours computes their distances again, as a Tensor.
 import numpy as np
 
 from tinyattn.engine.convert import to_array
-from tinyattn.graph.graph import Graph
+from tinyattn.graph.graph import Graph, check_not_negative
 from tinyattn.graph.validation import check_batch
 from tinyattn.ops import knn as ops
 
@@ -35,12 +35,13 @@ def knn(x, k, batch=None, impl="auto"):
                 "auto"    "kernel" where it is faster, otherwise "numpy"
 
     Returns:
-        (index [N, k] int, squared distances [N, k]), plain arrays, with the nearest first
+        (index [N, k] int, squared distances [N, k]), plain arrays, with the nearest first. The
+        indices are rows of x
 
     Raises:
         ValueError: k is not a whole number >= 0, a cloud has fewer than k points, x is not a
-            matrix, a coordinate is not finite or too large to be squared, or batch is not N whole
-            numbers
+            matrix of real numbers, a coordinate is not finite or too large to be squared, batch is
+            not N whole numbers, or impl is unknown
 
     Source: slides K44, K50.
     """
@@ -53,10 +54,10 @@ def _knn(name, x, k, batch, impl, besides=0):
     few = (offsets[1:] - offsets[:-1]).min(initial=k)
     if few < k:
         cloud = "the cloud has" if batch is None else "the smallest cloud of the batch has"
-        own = "loop=True adds the point itself" if besides else "a point is its own neighbour"
+        own = "and only loop=True counts" if besides else "including"
         raise ValueError(
             f"{name}: expected k <= {few - besides}, because {cloud} only {few} "
-            f"point{'' if few == 1 else 's'} ({own}), got k={k - besides}"
+            f"point{'' if few == 1 else 's'}, {own} the point itself, got k={k - besides}"
         )
     index, d2 = ops.knn(x, offsets, k, impl=impl, name=name)
     if order is None:
@@ -71,7 +72,8 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
 
     Args:
         x       points [N, D]
-        k       number of neighbours of each point
+        k       number of neighbours of each point. Each cloud needs more than k points, or with
+                loop=True at least k
         batch   index of each point's cloud [N], whole numbers >= 0, or None for a single cloud.
                 Neighbours are in the same cloud
         loop    True: count the point itself as one of the k neighbours
@@ -82,8 +84,9 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
         a `Graph` without features, with its edges ordered by receiver
 
     Raises:
-        ValueError: k is not a whole number >= 0, a cloud has too few points, x is not a matrix, a
-            coordinate is not finite, or batch is not N whole numbers >= 0
+        ValueError: k is not a whole number >= 0, a cloud has too few points, x is not a matrix of
+            real numbers, a coordinate is not finite or too large to be squared, batch is not N
+            whole numbers >= 0, or impl is unknown
     """
     x = to_array(x)
     k = _count("knn_graph", k)
@@ -95,7 +98,7 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
         own = index == np.arange(N)[:, None]
         own[:, -1] |= ~own.any(axis=1)
         index = index[~own]
-    return _graph(x, index.reshape(-1), np.repeat(np.arange(N), k), batch)
+    return _graph("knn_graph", x, index.reshape(-1), np.repeat(np.arange(N), k), batch)
 
 
 def radius_graph(x, r, batch=None, loop=False, impl="auto"):
@@ -105,7 +108,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
 
     Args:
         x       points [N, D]
-        r       largest distance of a neighbour
+        r       largest distance of a neighbour, r >= 0
         batch   index of each point's cloud [N], whole numbers >= 0, or None for a single cloud.
                 Neighbours are in the same cloud
         loop    True: add an edge from each point to itself
@@ -113,11 +116,11 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
                 "auto" (the faster of "numpy" and "kernel")
 
     Returns:
-        a `Graph` without features, with its edges ordered by receiver
+        a `Graph` without features, with its edges ordered by receiver and then by distance
 
     Raises:
-        ValueError: r is not a number >= 0, x is not a matrix, a coordinate is not finite, or batch
-            is not N whole numbers >= 0
+        ValueError: r is not a number >= 0, x is not a matrix of real numbers, a coordinate is not
+            finite or too large to be squared, batch is not N whole numbers >= 0, or impl is unknown
 
     Source: slide K43.
     """
@@ -133,7 +136,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
         src, dst = order[src], order[dst]
         by_centre = np.argsort(dst, kind="stable")
         src, dst = src[by_centre], dst[by_centre]
-    return _graph(to_array(x), src, dst, batch)
+    return _graph("radius_graph", to_array(x), src, dst, batch)
 
 
 def knn_edges(x, k, batch):
@@ -148,20 +151,24 @@ def knn_edges(x, k, batch):
         batch   index of each point's cloud [N], whole numbers in ascending order
 
     Returns:
-        (sender [E], receiver [E]), arrays of whole numbers, ordered by receiver
+        (sender [E], receiver [E]), arrays of whole numbers, ordered by receiver. In a cloud with
+        more than k points, the senders of a receiver are in order of distance, and otherwise in
+        order of index
 
     Raises:
-        ValueError: k is not a whole number >= 0, x is not a matrix, a coordinate is not finite, or
-            batch is not N whole numbers in ascending order
+        ValueError: k is not a whole number >= 0, x is not a matrix of real numbers, a coordinate is
+            not finite or too large to be squared, or batch is not N whole numbers in ascending
+            order
     """
     k, given = _count("knn_edges", k), batch
     x, _, order = _clouds("knn_edges", x, np.zeros(len(x), np.intp) if batch is None else batch)
     batch, N = np.asarray(to_array(given)), len(x)
     if given is None or order is not None:
-        got = "None. For a single cloud, pass zeros"
+        got = f"None. For a single cloud, pass np.zeros({N}, int)"
         if order is not None:
             e = int(np.argmax(batch[1:] < batch[:-1]))
-            got = f"{batch[e]} before {batch[e + 1]} at index {e}. Sort the points by their cloud"
+            got = f"{batch[e]} before {batch[e + 1]} at index {e}. Sort x and batch with "
+            got += "order = np.argsort(batch)"
         raise ValueError(
             f"knn_edges: batch must be {N} whole numbers in ascending order, the cloud of each "
             f"point, got {got}"
@@ -258,8 +265,10 @@ def split_clouds(batch, N, name="split_clouds"):
     return table, cloud
 
 
-def _graph(x, src, dst, batch):
+def _graph(name, x, src, dst, batch):
     batch = None if batch is None else np.asarray(to_array(batch))
+    if batch is not None:
+        check_not_negative(name, batch)
     return Graph(src, dst, len(x), batch=batch)
 
 
@@ -270,13 +279,14 @@ def _clouds(name, x, batch):
     """Return x ordered by cloud, the offsets of the clouds, and the order (None if sorted)."""
     x = np.asarray(to_array(x))
     if x.ndim != 2:
-        raise ValueError(f"{name}: x must be points [N, D], got shape {x.shape}")
+        advice = ". For points on a line, pass x[:, None]" if x.ndim == 1 else ""
+        raise ValueError(f"{name}: x must be points [N, D], got shape {x.shape}{advice}")
     if len(x) > np.iinfo(np.int32).max:  # kernels count rows with 32 bits
         raise ValueError(
             f"{name}: expected fewer than 2^31 points, got {len(x)}. Split them into several clouds"
         )
     if x.dtype.kind not in "fiub":
-        raise ValueError(f"{name}: x must be real numbers, got {x.dtype}")
+        raise ValueError(f"{name}: x must consist of real numbers, got {x.dtype}")
     x = np.require(x, np.result_type(x.dtype, np.float32), ["C", "W"])
     if x.dtype.itemsize > 8:
         raise ValueError(f"{name}: x must be float32 or float64, got {x.dtype}")
@@ -290,8 +300,8 @@ def _clouds(name, x, batch):
     largest = max(-low, high)
     if 4 * largest * largest * max(x.shape[1], 1) > float(np.finfo(x.dtype).max) / 4:
         raise ValueError(
-            f"{name}: squared distances of coordinates up to {largest:.1e} do not fit into "
-            f"{x.dtype}. Scale the points down"
+            f"{name}: x has coordinates up to {largest:.1e}, whose squared distances do not fit "
+            f"into {x.dtype}. Scale the points down"
         )
     if batch is None:
         return x, np.array([0, len(x)] if len(x) else [0]), None  # without points there is no cloud
@@ -313,6 +323,6 @@ def _offsets(batch):
 
 def _count(name, k):
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 0:
-        came = repr(k) if np.ndim(k) == 0 else f"an array of shape {np.shape(k)}"
-        raise ValueError(f"{name}: k must be a whole number >= 0, got {came}")
+        got = repr(k) if np.ndim(k) == 0 else f"an array of shape {np.shape(k)}"
+        raise ValueError(f"{name}: k must be a whole number >= 0, got {got}")
     return int(k)

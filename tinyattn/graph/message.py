@@ -80,17 +80,17 @@ def nodes(name, x, graph, features=None):
     """
     if not isinstance(graph, Graph):
         raise TypeError(
-            f"{name}: expected a Graph, got {type(graph).__name__}. Make one from PyTorch "
+            f"{name}: graph must be a Graph, got {type(graph).__name__}. Make one from PyTorch "
             "Geometric's edge_index = (src, dst) with Graph(src, dst, num_nodes), or from a matrix "
             "with from_adjacency"
         )
     if not hasattr(x, "shape"):
         hint = ". Does the graph have features?" if x is None else ". Write np.array(x)"
-        raise TypeError(f"{name}: expected x as an array or Tensor, got {type(x).__name__}{hint}")
+        raise TypeError(f"{name}: x must be an array or Tensor, got {type(x).__name__}{hint}")
     x, N = as_tensor(x), graph.num_nodes
     if features is not None and x.shape != (N, features):
         raise ValueError(
-            f"{name}: x must be [{N}, {features}] (nodes, features), got shape {list(x.shape)}"
+            f"{name}: x must be [{N}, {features}] (nodes, features), got shape {x.shape}"
         )
     if x.shape[:1] != (N,):
         raise ValueError(

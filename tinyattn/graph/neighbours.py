@@ -26,16 +26,14 @@ def mean_max(w, h, index, impl="auto"):
         y [N, 2F], the means followed by the maxima
 
     Raises:
-        ValueError: the shapes do not fit, or the index does not consist of whole numbers or
-            contains a row that h does not have
+        ValueError: w or h is not a matrix, w and index differ in shape, index does not consist of
+            whole numbers from 0 to M - 1, or impl is unknown
 
     Source: slide K48.
     """
     w, h, index = _check_arrays("mean_max", index, w=w, h=h)
     if w.shape != index.shape:
-        raise ValueError(
-            f"mean_max: w must have the shape of the index {index.shape}, got {w.shape}"
-        )
+        raise ValueError(f"mean_max: w must have the shape of index, {index.shape}, got {w.shape}")
     return ops.mean_max(w, h, index, impl=impl)
 
 
@@ -54,8 +52,8 @@ def neighbour_max(h, index, impl="auto"):
         y [N, F]
 
     Raises:
-        ValueError: h is not a matrix, or the index is not a matrix of whole numbers or contains a
-            row that h does not have
+        ValueError: h is not a matrix, index is not a matrix of whole numbers from 0 to M - 1, or
+            impl is unknown
     """
     h, index = _check_arrays("neighbour_max", index, h=h)
     return ops.neighbour_max(h, index, impl=impl)
@@ -76,14 +74,14 @@ def squared_distances(x, index, impl="auto"):
         d² [N, K]
 
     Raises:
-        ValueError: x is not a matrix, or the index does not have one row for each point, does not
-            consist of whole numbers, or contains a point that x does not have
+        ValueError: x is not a matrix, index does not have one row for each point, index does not
+            consist of whole numbers from 0 to N - 1, or impl is unknown
     """
     x, index = _check_arrays("squared_distances", index, x=x)
     if len(index) != x.shape[0]:
         raise ValueError(
-            f"squared_distances: the index must have {x.shape[0]} rows, one for each point of x, "
-            f"got shape {index.shape}"
+            f"squared_distances: index must have {x.shape[0]} rows, one for each point of x, got "
+            f"shape {index.shape}"
         )
     return ops.squared_distances(x, index, impl=impl)
 
@@ -102,14 +100,14 @@ def pair_sums(p, q, index, impl="auto"):
         y [N, K, F]
 
     Raises:
-        ValueError: the shapes do not fit, or the index does not consist of whole numbers from 0 to
-            N - 1
+        ValueError: p and q are not matrices of one shape with a row for each row of index, or
+            index does not consist of whole numbers from 0 to N - 1
     """
     p, q, index = _check_arrays("pair_sums", index, p=p, q=q)
     if p.shape != q.shape or len(index) != p.shape[0]:
         raise ValueError(
-            f"pair_sums: p and q must both be [{len(index)}, F], a row for each row of the index, "
-            f"got {p.shape} and {q.shape}"
+            f"pair_sums: p and q must both be [{len(index)}, F], a row for each row of index, got "
+            f"{p.shape} and {q.shape}"
         )
     return ops.pair_sums(p, q, index, impl=impl)
 

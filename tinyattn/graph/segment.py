@@ -31,8 +31,8 @@ def segment_sum(values, ids, num_segments):
 
     Raises:
         TypeError: values are bool, or ids are not whole numbers
-        ValueError: the number of ids differs from the number of rows, or ids are outside of
-            [0, num_segments)
+        ValueError: ids do not have the shape [E], an id is outside of [0, num_segments), or
+            num_segments is not a whole number >= 0
     """
     return ops.segment_sum(*_check_segments("segment_sum", values, ids, num_segments))
 
@@ -50,8 +50,8 @@ def segment_mean(values, ids, num_segments):
 
     Raises:
         TypeError: values are bool, or ids are not whole numbers
-        ValueError: the number of ids differs from the number of rows, or ids are outside of
-            [0, num_segments)
+        ValueError: ids do not have the shape [E], an id is outside of [0, num_segments), or
+            num_segments is not a whole number >= 0
     """
     return ops.segment_mean(*_check_segments("segment_mean", values, ids, num_segments))
 
@@ -63,15 +63,15 @@ def global_add_pool(x, batch, size=None):
         x       features of the nodes [N, ...]
         batch   index of each node's graph [N], whole numbers, or None for a single graph
         size    number of graphs, including graphs without nodes. None: count up to the last graph
-                that has a node. It is ignored if batch is None
+                that has a node. If batch is None, size is ignored
 
     Returns:
-        [size, ...], with 0 for a graph without nodes
+        [size, ...], with 0 for a graph without nodes, or [1, ...] if batch is None
 
     Raises:
         TypeError: batch does not consist of whole numbers, or x is bool
-        ValueError: batch does not have one index for each node, an index is outside of [0, size),
-            or size is not a whole number >= 0
+        ValueError: x is a single number, batch does not have one index for each node, an index is
+            outside of [0, size), or size is not a whole number >= 0
     """
     return segment_sum(x, *_graphs("global_add_pool", x, batch, size))
 
@@ -83,15 +83,15 @@ def global_mean_pool(x, batch, size=None):
         x       features of the nodes [N, ...]
         batch   index of each node's graph [N], whole numbers, or None for a single graph
         size    number of graphs, including graphs without nodes. None: count up to the last graph
-                that has a node. It is ignored if batch is None
+                that has a node. If batch is None, size is ignored
 
     Returns:
-        [size, ...], with 0 for a graph without nodes
+        [size, ...], with 0 for a graph without nodes, or [1, ...] if batch is None
 
     Raises:
         TypeError: batch does not consist of whole numbers, or x is bool
-        ValueError: batch does not have one index for each node, an index is outside of [0, size),
-            or size is not a whole number >= 0
+        ValueError: x is a single number, batch does not have one index for each node, an index is
+            outside of [0, size), or size is not a whole number >= 0
     """
     return segment_mean(x, *_graphs("global_mean_pool", x, batch, size))
 
@@ -103,15 +103,15 @@ def global_max_pool(x, batch, size=None):
         x       features of the nodes [N, ...]
         batch   index of each node's graph [N], whole numbers, or None for a single graph
         size    number of graphs, including graphs without nodes. None: count up to the last graph
-                that has a node. It is ignored if batch is None
+                that has a node. If batch is None, size is ignored
 
     Returns:
-        [size, ...], with 0 for a graph without nodes
+        [size, ...], with 0 for a graph without nodes, or [1, ...] if batch is None
 
     Raises:
         TypeError: batch does not consist of whole numbers, or x is bool
-        ValueError: batch does not have one index for each node, an index is outside of [0, size),
-            or size is not a whole number >= 0
+        ValueError: x is a single number, batch does not have one index for each node, an index is
+            outside of [0, size), or size is not a whole number >= 0
     """
     return segment_max(x, *_graphs("global_max_pool", x, batch, size))
 
@@ -120,13 +120,18 @@ def _graphs(name, x, batch, size):
     """Return (the graph of each node, the number of graphs), after a check of the arguments."""
     shape = np.shape(to_array(x))
     if not shape:
-        raise ValueError(f"{name}: x must have a row for each node, got {type(x).__name__}")
+        advice = ". Pass its features, graph.x" if type(x).__name__ == "Graph" else ""
+        raise ValueError(f"{name}: x must have a row for each node, got {type(x).__name__}{advice}")
+    if hasattr(x, "dtype") and x.dtype.kind == "b":
+        raise TypeError(f"{name}: x must be numbers, got bool. Convert it with .astype(int)")
     if batch is None:
         return np.zeros(shape[0], np.intp), 1
     batch = np.asarray(to_array(batch))
     if batch.size and batch.dtype.kind not in "iu":
+        advice = ". Convert it with .astype(int)" if batch.dtype.kind == "f" else ""
         raise TypeError(
             f"{name}: batch must be whole numbers, the graph of each node, got {batch.dtype}"
+            f"{advice}"
         )
     if batch.shape != shape[:1]:
         raise ValueError(
@@ -158,8 +163,8 @@ def segment_max(values, ids, num_segments, impl="auto"):
 
     Raises:
         TypeError: values are bool, or ids are not whole numbers
-        ValueError: the number of ids differs from the number of rows, or ids are outside of
-            [0, num_segments)
+        ValueError: ids do not have the shape [E], an id is outside of [0, num_segments),
+            num_segments is not a whole number >= 0, or impl is unknown
     """
     return ops.segment_max(*_check_segments("segment_max", values, ids, num_segments), impl=impl)
 
@@ -181,8 +186,8 @@ def segment_min(values, ids, num_segments, impl="auto"):
 
     Raises:
         TypeError: values are bool, or ids are not whole numbers
-        ValueError: the number of ids differs from the number of rows, or ids are outside of
-            [0, num_segments)
+        ValueError: ids do not have the shape [E], an id is outside of [0, num_segments),
+            num_segments is not a whole number >= 0, or impl is unknown
     """
     return ops.segment_min(*_check_segments("segment_min", values, ids, num_segments), impl=impl)
 
@@ -202,8 +207,8 @@ def segment_prod(values, ids, num_segments, impl="auto"):
 
     Raises:
         TypeError: values are bool, or ids are not whole numbers
-        ValueError: the number of ids differs from the number of rows, or ids are outside of
-            [0, num_segments)
+        ValueError: ids do not have the shape [E], an id is outside of [0, num_segments),
+            num_segments is not a whole number >= 0, or impl is unknown
     """
     return ops.segment_prod(*_check_segments("segment_prod", values, ids, num_segments), impl=impl)
 
@@ -226,8 +231,8 @@ def segment_softmax(values, ids, num_segments, impl="auto"):
 
     Raises:
         TypeError: values are bool, or ids are not whole numbers
-        ValueError: the number of ids differs from the number of rows, or ids are outside of
-            [0, num_segments)
+        ValueError: ids do not have the shape [E], an id is outside of [0, num_segments),
+            num_segments is not a whole number >= 0, or impl is unknown
     """
     values, ids, n = _check_segments("segment_softmax", values, ids, num_segments)
     return ops.segment_softmax(as_float(values), ids, n, impl=impl)
@@ -249,15 +254,16 @@ def _check_segments(name, values, ids, n):
         raise TypeError(f"{name}: values must be numbers, got bool. Convert them with .astype(int)")
     ids = np.asarray(to_array(ids))
     if ids.size and ids.dtype.kind not in "iu":
-        raise TypeError(
-            f"{name}: ids must be integers, got {ids.dtype}. Convert them with .astype(int)"
-        )
+        how = "Convert them with .astype(int)"
+        if ids.dtype.kind in "US":
+            how = "Write names, ids = np.unique(names_of_rows, return_inverse=True)"
+        raise TypeError(f"{name}: ids must be integers, got {ids.dtype}. {how}")
     if values.ndim == 0 or ids.shape != values.shape[:1]:
         raise ValueError(
             f"{name}: expected an id for each row of values, got ids of shape {ids.shape} and "
             f"values of shape {values.shape}"
         )
-    if not isinstance(n, int | np.integer) or n < 0:
+    if not is_number(n, whole=True) or n < 0:
         raise ValueError(f"{name}: num_segments must be a whole number >= 0, got {n!r}")
     check_indices(name, "ids", "segments", ids, n)
     return values, ids.astype(np.intp, copy=False), int(n)

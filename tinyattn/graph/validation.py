@@ -44,7 +44,9 @@ def check_matrix(name, x, features=None, what="x"):
     shape = x.shape
     if len(shape) != 2 or (features is not None and shape[1] != features):
         wanted = "F" if features is None else features
-        raise ValueError(f"{name}: {what} must be points [N, {wanted}], got shape {shape}")
+        line = features is None and len(shape) == 1
+        advice = f". For points with one feature, pass {what}[:, None]" if line else ""
+        raise ValueError(f"{name}: {what} must be points [N, {wanted}], got shape {shape}{advice}")
     return x
 
 
@@ -62,18 +64,20 @@ def check_table(name, index, n):
     """
     if isinstance(index, tuple) and len(index) == 2 and np.ndim(index[0]) == 2:
         raise ValueError(
-            f"{name}: the index must be one array [N, K], got a tuple of two. Unpack both results "
-            "of knn: index, d2 = knn(x, k)"
+            f"{name}: index must be one array [N, K], got a tuple of two. Unpack both results of "
+            "knn: index, d2 = knn(x, k)"
         )
     index = np.asarray(to_array(index))
     if index.dtype.kind not in "iu":
-        advice = "Write index.astype(int)" if index.dtype.kind in "fb" else "Pass what knn returns"
+        advice = "Pass the first result of knn"
+        if index.dtype.kind in "fb":
+            advice = "Convert it with .astype(int)"
         raise ValueError(
-            f"{name}: the index must hold whole numbers (rows), got {index.dtype}. {advice}"
+            f"{name}: index must consist of whole numbers (rows), got {index.dtype}. {advice}"
         )
     index = np.array(index, np.int64, order="C")  # a copy is not affected by later changes
     if index.ndim != 2 or index.shape[1] < 1:
-        raise ValueError(f"{name}: the index must be [N, K] with K >= 1, got shape {index.shape}")
+        raise ValueError(f"{name}: index must be [N, K] with K >= 1, got shape {index.shape}")
     check_indices(name, "index", "rows", index, n)
     return index
 
@@ -90,7 +94,12 @@ def check_indices(owner, name, of, indices, n):
     """
     if indices.size and not 0 <= indices.min() <= indices.max() < n:
         position = np.argwhere((indices < 0) | (indices >= n))[0].tolist()
-        allowed = f"hold {of} from 0 to {n - 1}" if n else f"be empty, because there are no {of}"
+        allowed = f"contain only {of} from 0 to {n - 1}"
+        if n < 2:
+            one = of.removesuffix("s")
+            allowed = f"be 0, because there is only one {one}"
+            if n == 0:
+                allowed = f"be empty, because there are no {of}"
         raise ValueError(
             f"{owner}: {name} must {allowed}, but {name}{position} is {indices[tuple(position)]}"
         )
@@ -103,9 +112,11 @@ def check_batch(name, batch, N, of="cloud"):
     """
     batch = np.asarray(to_array(batch))
     if batch.shape != (N,) or batch.dtype.kind not in "iu":
+        floats = batch.shape == (N,) and batch.dtype.kind == "f"
+        advice = ". Convert it with .astype(int)" if floats else ""
         raise ValueError(
-            f"{name}: batch must be {N} whole numbers, the {of} of each point, got {batch.dtype} "
-            f"of shape {batch.shape}"
+            f"{name}: batch must be {N} whole number{'' if N == 1 else 's'}, the {of} of each "
+            f"point, got {batch.dtype} of shape {batch.shape}{advice}"
         )
     return batch
 
@@ -124,8 +135,8 @@ def check_callable(name, argument, value, shapes):
     """Raise TypeError unless an argument is a module or function, which maps these `shapes`."""
     if not callable(value):
         raise TypeError(
-            f"{name}: {argument} must be a module or function {shapes}, got {value!r}. Pass for "
-            "example nn.MLP([...])"
+            f"{name}: {argument} must be a module or function {shapes}, got {value!r}. Pass, "
+            "for example, nn.MLP([...])"
         )
 
 

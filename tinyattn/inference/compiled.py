@@ -57,6 +57,10 @@ class Compiled:
 
     Attributes:
         compiled_layers   names of the compiled layers
+
+    Raises:
+        TypeError: model is not an nn.Module
+        CannotCompile: a layer of the model was changed, see `compile`
     """
 
     def __init__(self, model):
@@ -112,12 +116,12 @@ class Compiled:
         )
         if change is not None:
             raise CannotCompile(
-                f"inference.compile: {name or 'the model'} {change}. Call the model itself, which "
-                "runs every layer unchanged"
+                f"inference.compile: {f'module {name}' if name else 'the model'} {change}. Call "
+                "the model itself, which runs every layer unchanged"
             )
 
     def module(self):
-        """Return the current copy of the model, which is compiled again if the model has changed.
+        """Return the compiled copy of the model, after compiling again if the model has changed.
 
         Call the copy under `no_grad` and in evaluation mode.
 
@@ -134,11 +138,29 @@ class Compiled:
             return self.module()(*inputs, **options)
 
     def generate(self, *inputs, **options):
-        """Return the result of `model.generate(*inputs, **options)`, computed by the copy."""
+        """Return `model.generate(*inputs, **options)`, computed by the compiled copy.
+
+        Args:
+            inputs    arguments of the model's `generate`
+            options   its keyword arguments
+
+        Raises:
+            CannotCompile: a layer was changed in a way that `compile` refuses
+            AttributeError: the model has no method `generate`
+        """
         return self.module().generate(*inputs, **{**options, "compiled": False})
 
     def sentence_vectors(self, *inputs, **options):
-        """Return `model.sentence_vectors(*inputs, **options)`, computed by the compiled copy."""
+        """Return `model.sentence_vectors(*inputs, **options)`, computed by the compiled copy.
+
+        Args:
+            inputs    arguments of the model's `sentence_vectors`
+            options   its keyword arguments
+
+        Raises:
+            CannotCompile: a layer was changed in a way that `compile` refuses
+            AttributeError: the model has no method `sentence_vectors`
+        """
         return self.module().sentence_vectors(*inputs, **{**options, "compiled": False})
 
     @property

@@ -52,7 +52,8 @@ class QuantizedLinear(_InBlocks):
                    faster of "numpy" and "kernel")
 
         Raises:
-            ValueError: the last axis of x does not have `in` features
+            ValueError: the last axis of x does not have `in` features, or impl is unknown
+            TypeError: impl does not support the dtype of x
         """
         return quantized_linear(x, self.blocks, impl)
 
@@ -74,11 +75,12 @@ class QuantizedEmbedding(_InBlocks):
             ids   indices of rows, whole numbers of any shape
 
         Raises:
-            TypeError: the ids are not integers
-            IndexError: an id is negative, or has no row
+            TypeError: the ids are not whole numbers
+            IndexError: an id is negative, or not below the number of rows
+            ValueError: the ids are a list of rows of different lengths
         """
         blocks = self.blocks
-        ids = check_indices("embedding", ids, blocks.shape[0])
+        ids = check_indices("QuantizedEmbedding", ids, blocks.shape[0])
         return from_numpy(blocks.unpack(ids))
 
 

@@ -8,6 +8,7 @@ only the first kernel needs it. Without Numba, the loops run as ordinary Python.
 
 from importlib import import_module
 from importlib.util import find_spec
+from numbers import Integral
 
 _COMPILING = ["helper", "helper_no_fma", "jit", "jit_no_fma", "missing", "numba"]
 
@@ -24,9 +25,13 @@ def __getattr__(name):
 def set_threads(n: int) -> int:
     """Run kernels on n threads from now on, and return the previous number of threads.
 
+    Args:
+        n   number of threads. Before the first call, it is TINYATTN_THREADS in the environment or,
+            by default, the number of processors
+
     Raises:
         ValueError: n is not a whole number >= 1
     """
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
         raise ValueError(f"set_threads: n must be a whole number >= 1, got n={n!r}")
-    return import_module("tinyattn.kernels.machine.thread_pool").set_threads(n)
+    return import_module("tinyattn.kernels.machine.thread_pool").set_threads(int(n))

@@ -177,8 +177,9 @@ def fact_bits():
         *found, W = run(dist, ids, x, np.arange(64, dtype=np.int32), flags)
         kept = np.flatnonzero(x[:W] <= 0.5)
         mask, bits = (sum(1 << int(i) for i in some) for some in (kept, np.flatnonzero(flags)))
-        if [int(i) for i in found] != [len(kept), len(kept), mask, int(kept[0]), bits]:
-            raise ValueError(f"wrong bits: {found}")
+        expected = [len(kept), len(kept), mask, int(kept[0]), bits]
+        if [int(i) for i in found] != expected:
+            raise ValueError(f"wrong bits: expected {expected}, got {list(map(int, found))}")
         expect(dist[: len(kept)], x[kept], dtype)
         expect(ids[: len(kept)], kept)
 
@@ -204,7 +205,9 @@ def fact_packed_lanes():
             n, W = run(dist, ids, x, lanes.astype(np.int32))
             kept = np.flatnonzero(x[:W] < 0)
             if n != len(kept) or (dist[:n] != x[kept]).any() or (ids[:n] != kept).any():
-                raise ValueError(f"wrong lanes for the mask {mask:08b}: {ids[:n]}")
+                raise ValueError(
+                    f"wrong lanes for the mask {mask:08b}: expected {kept}, got {ids[:n]}"
+                )
 
 
 # ---------------------------------------------------------------- memory
