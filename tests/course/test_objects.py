@@ -72,6 +72,9 @@ def test_counts_add_up_to_the_quality_of_all():
     assert objects.counted_balance(counted.sum(axis=0)) == pytest.approx(
         objects.balance(one.efficiency, one.purity)
     )
+    order = RNG.permutation(60)
+    assert np.array_equal(objects.counts(found[order], truth[order], event[order]), counted)
+    assert objects.counts(*np.zeros((3, 0), int)).shape == (0, 3)
 
 
 def test_redrawn_events_have_the_spread_of_a_mean():

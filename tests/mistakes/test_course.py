@@ -49,7 +49,7 @@ def test_a_damaged_ledger(tmp_path, entry, message):
 def test_a_drawing_that_is_not_there_is_named(tmp_path):
     with pytest.raises(course.CourseError, match="no drawing 'transformers' in .*transformer"):
         course.drawing("transformers", root=ROOT)
-    with pytest.raises(course.CourseError, match="There are none"):
+    with pytest.raises(course.CourseError, match="Pass the folder of the project as root="):
         course.drawing("transformer", root=tmp_path)
 
 
@@ -138,8 +138,18 @@ def test_objects_of_other_shapes_and_numbers():
         objects.condensation_points(np.ones(2), truth)
     with pytest.raises(ValueError, match="outcome: M must be above .* largest is 1, got M=1"):
         objects.outcome(truth, truth, truth * 0, 1)
-    with pytest.raises(ValueError, match="times_drawn: expected 1 <= E, got E=0"):
-        objects.times_drawn(0)
+    for draw in (objects.times_drawn, lambda E: objects.redrawn_values([], [], E, np.mean)):
+        with pytest.raises(ValueError, match=r"(times_drawn|redrawn_values): expected 1 <= E"):
+            draw(0)
+    with pytest.raises(ValueError, match=r"redrawn: .* E >= 1 events, got shape \(0, 2\)"):
+        objects.redrawn(np.ones((0, 2)), sum)
+    for event in ([0, 2], [-1, 0]):
+        with pytest.raises(ValueError, match=r"indices from 0 to 1 \(E=2\), got values from"):
+            objects.redrawn_values([1.0, 2.0], event, 2, np.mean)
+    with pytest.raises(ValueError, match=r"draws >= 1, got shape \(1, 3\)"):
+        objects.interval(np.ones((1, 3)))
+    with pytest.raises(ValueError, match="best_setting: settings is empty"):
+        objects.best_setting(lambda: truth, [], truth)
 
 
 def test_a_loop_over_a_number():

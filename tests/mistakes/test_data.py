@@ -88,8 +88,8 @@ def test_distances_for_another_number_of_sentences_are_explained():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"kinds": ("ball", "cube")}, "kinds must be from ball, ring, chair, lamp, mug"),
-        ({"kinds": ()}, "kinds must be from"),
+        ({"kinds": ("ball", "cube")}, "a tuple of one or more of 'ball', .*, 'mug', got"),
+        ({"kinds": ()}, "kinds must be a tuple of one or more"),
         ({"N": 1}, "expected 2 <= N, got N=1"),
         ({"noise": -1}, "0 <= noise < inf, got noise=-1"),
         ({"uneven": np.inf}, "uneven <= 300, got uneven=inf"),
@@ -184,10 +184,12 @@ def test_wrong_requests_of_phrases_are_explained():
         phrases(3, "es")
     with pytest.raises(ValueError, match="language must be"):
         software("en")
-    with pytest.raises(ValueError, match="kinds must be from date, number and time, got .'hour',."):
+    with pytest.raises(ValueError, match="one or more of 'date', 'number', 'time', got .'hour',."):
         phrases(3, kinds=("hour",))
     with pytest.raises(ValueError, match="0 <= n <= 5000 for the kinds \\['number'\\], got n=9000"):
         phrases(9000, kinds=("number",))
+    with pytest.raises(ValueError, match="0 <= n <= 5000 for"):  # it would search forever
+        phrases(12_000, kinds=("number", "number", "number"))
 
 
 def test_pairs_that_are_none_are_explained():
@@ -263,7 +265,7 @@ def test_a_vocabulary_without_marks_names_them():
         WordPiece(["[PAD]", "[CLS]"])
     with pytest.raises(ValueError, match=r'has no \[PAD\]. Remove the "\\n" at the end'):
         WordPiece(["[PAD]\n", *MARKS[1:]])
-    with pytest.raises(ValueError, match="contains 'a' twice, at index 4 and 6"):
+    with pytest.raises(ValueError, match="contains 'a' twice, at the indices 4 and 6"):
         WordPiece([*MARKS, "a", "b", "a"])
 
 

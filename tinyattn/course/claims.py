@@ -77,8 +77,8 @@ def full():
 def small():
     """Return True if the experiments of the lectures use their smallest size.
 
-    They do so without Numba, as in a browser, and if the environment variable TINYATTN_SMALL=1 is
-    set. A full run is never small.
+    They do so if Numba is missing, as in a browser, or if the environment variable TINYATTN_SMALL=1
+    is set. A full run is never small.
     """
     asked = os.environ.get("TINYATTN_SMALL", "") not in ("", "0")
     return not full() and (asked or find_spec("numba") is None)
@@ -118,7 +118,8 @@ class Claim:
     Attributes:
         number     number of the claim, "C027"
         verdict    "proved", "holds", "holds partly", "refuted as worded", "undecided" or "not run"
-        evidence   figures that decided the verdict, in the ledger if this is not a full run
+        evidence   figures that decided the verdict, from the run that decided it: the full run
+                   recorded in the ledger, or this run
         control    result of the control experiment, which tests the reason that the claim gives
         text       wording of the claim in the ledger, or "" if there is no ledger
         note       text added by this run: its own figures, or a remark on the ledger
@@ -179,8 +180,8 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
 
     A full run writes the verdict, evidence and control into the ledger. Any other run must reach
     the ledger's verdict, and the badge shows the figures of both runs. If a student has changed
-    cells of the lecture, a different verdict is allowed, and the badge lists the changes. Outside
-    the project's folder, there is no ledger to compare with, which the badge mentions.
+    cells of the lecture, a different verdict is allowed, and the badge lists the changes. If no
+    folder with the course is found, the verdict is not compared, and the badge says so.
 
     Args:
         number          number of the claim, "C027"
@@ -190,8 +191,8 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
                         The first sentence is the comparison that decides, because a badge folds the
                         rest
         control         the result, with its figure, of an experiment without the cause that the
-                        claim gives, in which the effect must also disappear. For an identity, it is
-                        the deliberate error that is detected
+                        claim gives, in which the effect must disappear. For an identity, it is the
+                        deliberate error that is detected
         proved          True for an identity that is proved on the slide. The verdict is "proved" as
                         long as the code agrees with it (holds=True)
         quick_decides   False if one short training may give either result, so that a quick run does
@@ -205,7 +206,8 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
         ClaimError: the folder `root` has no valid ledger, or the claim is not in it. In a full run,
             also if `control` is empty. In any other run, also if the ledger's verdict is "not run",
             or if it differs from this run's although quick_decides is True and no cell was changed
-        TypeError: `holds` is none of the values above, or proved=True and it is not True or False
+        TypeError: `holds` is none of the values above, or is neither True nor False with
+            proved=True
     """
     verdict = _verdict(number, holds, proved)
     try:

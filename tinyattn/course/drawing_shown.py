@@ -52,7 +52,7 @@ def _with_focus(svg, focus):
     for name in focus:
         if not any(f"{part}/".startswith(f"{name}/") for part in there):
             raise ValueError(
-                f"drawing: there is no part {name!r}. Choose one of {', '.join(sorted(there))}"
+                f"the drawing has no part {name!r}. Choose one of {', '.join(sorted(there))}"
             )
     if not focus:
         return svg

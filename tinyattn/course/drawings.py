@@ -73,6 +73,6 @@ def _read(name, root):
         there = ", ".join(sorted(p.stem for p in folder.glob("*.svg")))
         raise CourseError(
             f"there is no drawing {name!r} in {FOLDER}. "
-            + (f"Choose one of {there}" if there else "There are none")
+            + (f"Choose one of {there}" if there else "Pass the folder of the project as root=")
         )
     return path.read_text(encoding="utf-8")

@@ -32,7 +32,7 @@ def quality(found, truth, weights=None):
         once
 
     Raises:
-        TypeError: found is the pair that `graph.condense` returns instead of its first element
+        TypeError: found is the whole pair that `graph.condense` returns. Pass its first element
         ValueError: found and truth are not whole numbers [N], or weights are not finite numbers
             >= 0 [N]
     """
@@ -144,7 +144,7 @@ def scan(beta, x, truth, event, t_beta, t_d, weights=None):
                   events
         event     index of each point's event [N] int
         t_beta    list of thresholds of β, as in `graph.condense`
-        t_d       list of distances within which a condensation point claims others
+        t_d       list of distances within which a condensation point claims other points
         weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
@@ -174,9 +174,10 @@ def best_pair(values):
 
 
 def one_step_aside(values, place):
-    """Return the lowest efficiency and purity of a pair of thresholds and of its neighbours.
+    """Return the lowest efficiency and the lowest purity near a pair of thresholds.
 
-    The neighbours are the up to eight pairs whose indices differ from (i, j) by at most 1.
+    The lowest are taken over the pair (i, j) and its neighbours, at most eight, whose two indices
+    differ from i and j by at most 1.
 
     Args:
         values   the result of `scan`
@@ -201,11 +202,15 @@ def best_setting(collect, settings, truth, weights=None):
         weights    weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
-        one of the settings. Among equal ones, the first one counts
+        one of the settings, the first among equally good ones
 
     Raises:
+        TypeError: as in `quality`
         ValueError: settings is empty, or as in `quality`
     """
+    settings = list(settings)
+    if not settings:
+        raise ValueError("best_setting: settings is empty. Pass at least one tuple of arguments")
     return max(settings, key=lambda s: balance(*quality(collect(*s), truth, weights)))
 
 
@@ -233,8 +238,12 @@ def redrawn(sums, statistic, draws=1000, rng=0):
         TypeError: draws is not a whole number
         ValueError: there are no events, or draws is negative
     """
-    drawn = times_drawn(len(sums), draws, rng)
-    return statistic(np.tensordot(drawn, np.asarray(sums, float), axes=1))
+    sums = np.asarray(sums, float)
+    if sums.ndim == 0 or len(sums) == 0:
+        raise ValueError(
+            f"redrawn: sums must be [E, ...] with E >= 1 events, got shape {sums.shape}"
+        )
+    return statistic(np.tensordot(_times_drawn("redrawn", len(sums), draws, rng), sums, axes=1))
 
 
 def redrawn_values(values, event, E, statistic, draws=200, rng=0):
@@ -255,9 +264,14 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
 
     Raises:
         TypeError: E or draws is not a whole number
-        ValueError: E is below 1, or draws is negative
+        ValueError: E is below 1, draws is negative, or an event is not from 0 to E - 1
     """
-    drawn = times_drawn(E, draws, rng)
+    drawn, event = _times_drawn("redrawn_values", E, draws, rng), np.asarray(event)
+    if event.size and not 0 <= event.min() <= event.max() < E:
+        raise ValueError(
+            f"redrawn_values: event must contain indices from 0 to {E - 1} (E={E}), got values "
+            f"from {event.min()} to {event.max()}"
+        )
     samples = (np.repeat(values, times[event]) for times in drawn)
     return np.array([statistic(v) if len(v) else np.nan for v in samples])
 
@@ -280,8 +294,12 @@ def times_drawn(E, draws=1000, rng=0):
         TypeError: E or draws is not a whole number
         ValueError: E is below 1, or draws is negative
     """
-    check_range("times_drawn", 1, whole=True, E=E)
-    check_range("times_drawn", 0, whole=True, draws=draws)
+    return _times_drawn("times_drawn", E, draws, rng)
+
+
+def _times_drawn(owner, E, draws, rng):
+    check_range(owner, 1, whole=True, E=E)
+    check_range(owner, 0, whole=True, draws=draws)
     drawn = np.random.default_rng(rng).multinomial(E, np.full(E, 1 / E), size=draws)
     # np.repeat needs the type of an index, which has 32 bits in a browser
     return np.concatenate([np.ones((1, E)), drawn]).astype(np.intp)
@@ -296,7 +314,15 @@ def interval(values):
 
     Returns:
         [2, ...], the lower and the upper bound, NaN if the result of a draw is NaN
+
+    Raises:
+        ValueError: values contain no draw
     """
+    if len(values) < 2:
+        raise ValueError(
+            "interval: values must be [1 + draws, ...] with draws >= 1, got shape "
+            f"{np.shape(values)}"
+        )
     return np.percentile(values[1:], [2.5, 97.5], axis=0)
 
 
@@ -306,26 +332,26 @@ def counts(found, truth, event, weights=None):
     Args:
         found     index of the object that each point was assigned to [N] int, negative for none
         truth     index of the object that each point belongs to [N] int, negative for noise
-        event     index of each point's event [N] int, in ascending order
+        event     index of each point's event [N] int, from 0
         weights   weight of each point [N], such as its energy. If None, all weights are 1
 
     Returns:
-        numbers of true objects, found objects and matches [E, 3] int, for the E = event[-1] + 1
-        events up to the last one that has a point
+        numbers of true objects, found objects and matches [E, 3] int, for the E events from 0 to
+        the largest index in `event`
 
     Raises:
+        TypeError: as in `graph.match`
         ValueError: as in `graph.match`
     """
     matched = graph.match(found, truth, weights=weights, batch=event).event
     found, truth, event = np.asarray(found), np.asarray(truth), np.asarray(event)
+    E = event.max(initial=-1) + 1
 
     def objects(numbers):
         pairs = np.unique(np.stack([event, numbers])[:, numbers >= 0], axis=1)
-        return np.bincount(pairs[0], minlength=event[-1] + 1)
+        return np.bincount(pairs[0], minlength=E)
 
-    return np.stack(
-        [objects(truth), objects(found), np.bincount(matched, minlength=event[-1] + 1)], axis=1
-    )
+    return np.stack([objects(truth), objects(found), np.bincount(matched, minlength=E)], axis=1)
 
 
 def counted_balance(sums):
@@ -450,7 +476,7 @@ def per_event(event, columns, E):
 
 
 def ranks(values):
-    """Return the rank of each value, from 0. Equal values are ranked in the order given.
+    """Return the rank of each value, 0 for the smallest. Equal values keep their order.
 
     Args:
         values   numbers [n]

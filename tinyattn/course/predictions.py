@@ -75,7 +75,7 @@ def compare(*numbers, root=None):
         a `Note`, which the notebook displays
 
     Raises:
-        CourseError: a claim is not in the ledger
+        CourseError: a claim is not in the ledger, or there is no folder of the project
         ClaimError: the ledger is missing or invalid
     """
     words = _taken_up()

@@ -44,6 +44,7 @@ def trained(name, module, train, *, root=None):
     Raises:
         CourseError: the file is missing or does not fit the module, except in a full run. The error
             names the command that creates the file
+        CourseError: there is no folder of the project
     """
     root = find_root() if root is None else Path(root)
     path = root / WEIGHTS / f"{name}.safetensors"

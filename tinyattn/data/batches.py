@@ -58,7 +58,7 @@ class Batches:
         if drop_last and batch_size > self.n:
             raise ValueError(
                 f"batches: drop_last=True leaves no batch, because batch_size={batch_size} is "
-                f"larger than the {self.n} examples. Choose a smaller batch_size"
+                f"larger than the number of examples ({self.n}). Choose a smaller batch_size"
             )
         self.batch_size, self.shuffle, self.drop_last = int(batch_size), shuffle, drop_last
         self.rng = generator(rng)

@@ -25,7 +25,7 @@ def emoji():
 
 @dataclass(frozen=True)
 class Scenes:
-    """Images of one or two emoji, where the first axis of all arrays is the image.
+    """N images of one or two emoji each. The first axis of all arrays is the image.
 
     Attributes:
         images   RGB images with values from 0 to 1 [N, 24, 52, 3] float32

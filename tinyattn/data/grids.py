@@ -35,8 +35,8 @@ class Grids:
     Attributes:
         images    RGB images with values from 0 to 1 [N, 18, 18, 3] float32
         tokens    [N, T + 1] int64: START, the words of the caption, END, then PAD, as indices into
-                  `tinyattn.data.grids.VOCABULARY`. T is 1 plus twice the largest number of objects
-                  that was allowed
+                  VOCABULARY (`from tinyattn.data.grids import VOCABULARY`). T is 1 plus twice the
+                  largest number of objects that was allowed
         cells     [N, T] int64: the cell to which each of tokens[:, 1:] refers, from 0 to 8 in
                   reading order, -1 for END and PAD
         objects   [N] int64: number of objects in the image
@@ -59,7 +59,7 @@ def words(tokens):
     """Return the text of one row of the tokens of `Grids`, up to END, without START and PAD.
 
     Args:
-        tokens   token ids [T], indices into VOCABULARY
+        tokens   token ids [T], indices into VOCABULARY of this module
 
     Returns:
         the words, separated by spaces
@@ -77,10 +77,10 @@ def words(tokens):
 
 
 def masks():
-    """Return the pixels of the four SHAPES in a cell of 6 by 6 pixels, [4, 6, 6] bool.
+    """Return the pixels of four shapes in a cell of 6 by 6 pixels, [4, 6, 6] bool.
 
-    The order is circle, square, triangle, cross. The last row and column of the cell are empty, so
-    shapes in neighbouring cells do not touch.
+    The shapes are circle, square, triangle and cross, in this order. The last row and column of the
+    cell are empty, so shapes in neighbouring cells do not touch.
     """
     y, x = np.mgrid[:CELL, :CELL] - 2  # -2 to 3
     inside = np.maximum(abs(y), abs(x)) < 3

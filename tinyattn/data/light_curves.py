@@ -45,10 +45,10 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
 
     The stars are real. Their periods, amplitudes and shapes come from the OGLE-III catalogue. The
     times of observation are also real. They come from five stars of the MACHO survey, each in two
-    colours, with about one observation per night and gaps of up to 216 days. Each curve combines a
-    star with a random part of one of these ten series and with a random phase. The noise is
-    normally distributed, and its standard deviation is the error of the MACHO observation. Mira and
-    semi-regular stars, which in reality change from cycle to cycle, are sums of up to three
+    colours, with an observation every one or two nights and gaps of up to 216 days. Each curve
+    combines a star with a random part of one of these ten series and with a random phase. The noise
+    is normally distributed, and its standard deviation is the error of the MACHO observation. Mira
+    and semi-regular stars, which in reality change from cycle to cycle, are sums of up to three
     cosines. With a different rng, the same stars are observed at different times.
 
     Args:
@@ -57,10 +57,10 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
         rng      seed or numpy.random.Generator for times, phases and noise, or None for the default
                  generator
         noise    False: the magnitudes are exact, but `errors` is the same
-        out_of   choose the observations at random from this many consecutive ones, like a telescope
-                 that observes the star only occasionally. If None, the observations are
-                 consecutive, so for Mira and semi-regular stars, whose periods are long, the index
-                 of an observation is nearly as informative as its time
+        out_of   number of consecutive observations from which `length` are chosen at random, from
+                 length to 690, as if a telescope observed the star only occasionally. If None, the
+                 observations are consecutive, so for Mira and semi-regular stars, whose periods are
+                 long, the index of an observation is nearly as informative as its time
 
     Returns:
         `LightCurves`, in random order of the stars

@@ -31,8 +31,8 @@ class Molecules(NamedTuple):
                     float32
         bonds       True if two atoms are bonded, whatever the bond order [B, N, N] bool
         mask        True where there is an atom [B, N] bool
-        targets     nine properties, such as the dipole moment in debye, in the order of
-                    `tinyattn.data.molecules.TARGETS` [B, 9] float32
+        targets     nine properties, such as the dipole moment in debye, in the order of TARGETS
+                    (`from tinyattn.data.molecules import TARGETS`) [B, 9] float32
         smiles      SMILES strings, which describe the bonds without hydrogen [B] text
     """
 
@@ -85,7 +85,7 @@ def distances(positions):
         positions   positions of the points [..., N, D], such as those of the atoms in `Molecules`
 
     Returns:
-        the distances, in the unit of the positions
+        the distances, in the unit and dtype of the positions (float64 for integers)
 
     Raises:
         ValueError: positions are not numbers [..., N, D]

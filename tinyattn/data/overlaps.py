@@ -32,8 +32,8 @@ class Overlaps(NamedTuple):
         kind     0 for a circle, 1 for a square, 2 for a triangle [M] int64
         size     size in pixels [M] float32, which is the radius of a circle. The side of a square
                  is 1.7 · size, and so are the base and the height of a triangle
-        centre   column and row of the centre, in pixels from the centre of the first pixel [M, 2]
-                 float32
+        centre   column and row of the centre, in pixels from the centre of the top left pixel
+                 [M, 2] float32. The centre of a triangle is `size` below its tip
     """
 
     images: np.ndarray
@@ -46,8 +46,8 @@ class Overlaps(NamedTuple):
 def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
     """Generate n images of overlapping shapes, each shape in one of eight colours.
 
-    At least 35% of the pixels of each shape stay visible. A shape is omitted if it would hide more
-    of another one at every position that was tried.
+    At least 35% of the pixels of each shape stay visible. A shape is omitted if many attempts to
+    place it would hide too much of another one.
 
     Args:
         n          number of images

@@ -32,7 +32,8 @@ class Agreement(NamedTuple):
     """A set of n sentences, each with a hidden verb and the subject that it must agree with.
 
     Attributes:
-        ids       token ids, indices into WORDS, with PAD after the end [n, T] int64
+        ids       token ids, indices into `tinyattn.data.sentences.WORDS`, with 0 (PAD) after the
+                  end [n, T] int64
         plural    1 if the hidden verb is plural, and 0 if it is singular [n] int64
         verb      position of the hidden verb in the sentence [n] int64
         subject   position of the subject with which this verb agrees [n] int64

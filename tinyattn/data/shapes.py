@@ -31,8 +31,8 @@ class Shapes(NamedTuple):
     Attributes:
         points   coordinates relative to the middle of the bounding box of the upright cloud, scaled
                  so that the farthest point is at distance 1 before noise is added [B, N, 3] float32
-        part     index of the part to which each point belongs, such as the leg of a chair, in
-                 `tinyattn.data.shapes.PARTS` [B, N] int64
+        part     index of the part to which each point belongs, such as the leg of a chair, in PARTS
+                 (`from tinyattn.data.shapes import PARTS`) [B, N] int64
         kind     index of the kind of each surface: ball, ring, chair, lamp, mug [B] int64
     """
 
@@ -63,15 +63,16 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
 
     Raises:
         TypeError: B or N is not a whole number, or uneven or noise is not a number
-        ValueError: kinds is not a tuple or list of known kinds or is empty, B is negative, N is
-            below 2, noise is negative, infinite or NaN, or not -300 <= uneven <= 300
+        ValueError: kinds is empty, is not a tuple or list, or contains an unknown kind
+        ValueError: B is negative, N is below 2, noise is negative, infinite or NaN, or not -300 <=
+            uneven <= 300
 
     Source: slide K42.
     """
     if not isinstance(kinds, tuple | list) or not kinds or any(k not in KINDS for k in kinds):
         advice = f". Write kinds=({kinds!r},)" if isinstance(kinds, str) else ""
         raise ValueError(
-            f"shapes: kinds must be from {', '.join(KINDS)}, as a tuple of at least one, got "
+            f"shapes: kinds must be a tuple of one or more of {', '.join(map(repr, KINDS))}, got "
             f"{kinds!r}{advice}"
         )
     check_range("shapes", 0, whole=True, B=B)

@@ -44,11 +44,11 @@ class Showers(NamedTuple):
         size       [N, 2] float32, cm: width and thickness of the cell, 0 for a tracking plane
         layer      [N] int64: 0 to 11 in the calorimeter (with irregular cells, 0 to 5), -3 to -1
                    for tracking planes
-        truth      [N] int64: index of the shower with the most energy in the cell, from 0 to M - 1
-                   across all events, -1 for noise
-        fraction   [N, K] float32: fraction of the energy that comes from each shower of the event.
-                   The fractions sum to 1, or to 0 for noise. K is the largest possible number of
-                   showers in an event, objects[1]
+        truth      [N] int64: index of the shower with the most energy in the cell, or of the
+                   particle in a tracking plane, from 0 to M - 1 across all events, -1 for noise
+        fraction   [N, K] float32: fraction of the energy that comes from each shower of the event,
+                   or 1 for the particle in a tracking plane. The fractions sum to 1, or to 0 for
+                   noise. K is the largest possible number of showers in an event, objects[1]
         event      [N] int64: index of the event of the hit, in ascending order
         first      [E + 1] int64: event e has the showers first[e] to first[e + 1] - 1
         particle   [M, 3] float32: energy in GeV, and position (x, y) where the shower enters the
@@ -85,16 +85,18 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
         planes    number of thin tracking planes before the calorimeter, 0 to 3. They measure the
                   position of each particle precisely, but not its energy
         cells     cells of the detector as rows (x, y, z of the centre, width, thickness, layer), in
-                  cm [cells, 6], such as the result of `tinyattn.data.showers.irregular_cells`. If
-                  None, there are twelve layers of square cells
+                  cm [cells, 6], such as the result of irregular_cells()
+                  (`from tinyattn.data.showers import irregular_cells`). If None, there are twelve
+                  layers of square cells
 
     Returns:
         `Showers`
 
     Raises:
-        TypeError: n or planes is not a whole number, or objects is not a pair of them
+        TypeError: n or planes is not a whole number, or objects is not a pair of whole numbers
         ValueError: n is negative, not 0 <= objects[0] <= objects[1], not 0 <= noise <= 1, not 0 <
-            spread <= 16, not 0 <= planes <= 3, or cells are not finite numbers [cells, 6]
+            spread <= 16, or not 0 <= planes <= 3
+        ValueError: cells are not finite numbers [cells, 6]
 
     Source: slides K46, K59.
     """

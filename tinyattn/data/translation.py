@@ -41,8 +41,8 @@ def phrases(n, language="de", rng=None, kinds=KINDS):
         three thousand and eighty-two          dreitausendzweiundachtzig
         forty-seven weeks ago                  vor siebenundvierzig Wochen
 
-    If all kinds are requested, about half of the phrases are dates. The weekday of each date is
-    correct.
+    If all kinds are requested, about half of the phrases are dates, or more if n is large. The
+    weekday of each date is correct.
 
     Args:
         n          number of phrases
@@ -55,24 +55,24 @@ def phrases(n, language="de", rng=None, kinds=KINDS):
 
     Raises:
         TypeError: n is not a whole number
-        ValueError: the language or a kind is unknown, or n is negative or above 60,000. If kinds
-            are omitted, the limit is the sum of 50,000 for dates, 5,000 for numbers and 5,000 for
-            times
+        ValueError: the language or a kind is unknown, n is negative, or n exceeds the limit of the
+            given kinds, which is the sum of 50,000 for "date", 5,000 for "number" and 5,000 for
+            "time"
     """
     _check_language("phrases", language)
     makers = dict(zip(KINDS, (_date, _number, _time), strict=True))
     if not isinstance(kinds, tuple | list) or not kinds or any(k not in KINDS for k in kinds):
         raise ValueError(
-            f"phrases: kinds must be from date, number and time, got {kinds!r}. Pass a tuple, such "
-            'as ("date",)'
+            f"phrases: kinds must be a tuple of one or more of {', '.join(map(repr, KINDS))}, got "
+            f"{kinds!r}. An example is kinds=('date',)"
         )
     check_range("phrases", whole=True, n=n)
     weight = np.array([2 if kind == "date" else 1 for kind in kinds])
     most = {"date": 100_000, "number": 10_000, "time": 10_000}
-    if not 0 <= n <= sum(most[kind] for kind in kinds) // 2:
+    limit = sum(most[kind] for kind in {*kinds}) // 2
+    if not 0 <= n <= limit:
         raise ValueError(
-            f"phrases: expected 0 <= n <= {sum(most[kind] for kind in kinds) // 2} for the kinds "
-            f"{list(kinds)}, got n={n}"
+            f"phrases: expected 0 <= n <= {limit} for the kinds {list(kinds)}, got n={n}"
         )
     rng, found = generator(rng), {}
     while len(found) < n:
@@ -104,7 +104,7 @@ def tokenizer(language="de"):
     """Return a `WordPiece` with one vocabulary for English and the other language.
 
     Each word is one piece, except that German numbers are cut into their parts, as in sieben ##und
-    ##achtzig. A sentence begins with [CLS] and ends with [SEP]. Padding is [PAD] with the index 0.
+    ##achtzig. A sentence begins with [CLS] and ends with [SEP]. Padding is [PAD], token id 0.
 
     Args:
         language   "de" or "fr"
@@ -134,7 +134,7 @@ def from_pairs(pairs, tokenizer=None):
         model.loss(source, target).backward()
         model.translate("a dog", tokenizer=tokenizer)
 
-    A sentence begins with [CLS] and ends with [SEP]. Padding is [PAD] with the index 0.
+    A sentence begins with [CLS] and ends with [SEP]. Padding is [PAD], token id 0.
 
     Args:
         pairs       list of pairs (text, translation)
@@ -146,9 +146,10 @@ def from_pairs(pairs, tokenizer=None):
         padded to its longest text
 
     Raises:
-        TypeError: pairs is not a list, for example a dictionary, or tokenizer is not a WordPiece
-        ValueError: pairs is empty, an entry is not a pair of texts that are not empty, or the
-            given tokenizer does not know a word
+        TypeError: pairs is a dictionary, a text or not a list at all, or tokenizer is neither a
+            `WordPiece` nor None
+        ValueError: pairs is empty, an entry is not a pair of texts, a text is blank, or the given
+            tokenizer does not know a word
     """
     if not hasattr(pairs, "__iter__") or isinstance(pairs, str | dict):
         raise TypeError(
@@ -170,7 +171,7 @@ def from_pairs(pairs, tokenizer=None):
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(map(_has_words, pair))):
             raise ValueError(
                 f"from_pairs: pairs[{i}] must be (text, translation), two strings that are not "
-                f"empty, got {pair!r}"
+                f"blank, got {pair!r}"
             )
     if not pairs:
         raise ValueError("from_pairs: pairs is empty. Pass at least one pair of texts")

@@ -116,7 +116,7 @@ class BytePairs:
         words.
 
         Args:
-            metadata   {key: value} of the file, the field `metadata` of a `GGUF`
+            metadata   {key: value} of the file, as in `tinyattn.models.gguf.read(path).metadata`
 
         Returns:
             a `BytePairs`

@@ -78,8 +78,8 @@ class WordPiece:
             again = next(i for i, t in enumerate(self.tokens) if self.ids[t] != i)
             piece = self.tokens[again]
             raise ValueError(
-                f"WordPiece: the vocabulary contains {piece[:100]!r} twice, at index {again} and "
-                f"{self.ids[piece]}. Remove one of the two"
+                f"WordPiece: the vocabulary contains {piece[:100]!r} twice, at the indices {again} "
+                f"and {self.ids[piece]}. Remove one of the two"
             )
         special = [t for t in self.tokens if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK)\]", t)]
         self.special = {t: self.ids[t] for t in special}
