@@ -234,3 +234,20 @@ def test_a_parameter_that_got_another_shape_is_found(make, size):
     q.data, q.grad = np.ones(4), np.ones((1, 4))
     with pytest.raises(ValueError, match=r"gradient .* \(1, 4\)"):
         optimizer.step()
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.RMSprop, optim.Adam, optim.AdamW])
+def test_options_of_numpy_do_not_change_the_dtype(make):
+    """A learning rate of np.logspace is an np.float64, which would turn float32 into float64."""
+    p = nn.Parameter(np.ones(3, np.float32))
+    optimizer = make([p], lr=np.float64(0.1), weight_decay=np.float64(0.1))
+    schedule = optim.LambdaLR(optimizer, lambda step: np.float64(0.9) ** step)
+    for _ in range(2):
+        p.grad = np.ones(3, np.float32)
+        optimizer.step()
+        schedule.step()
+    optimizer.lr = np.float64(0.2)
+    p.grad = np.ones(3, np.float32)
+    optimizer.step()
+    assert p.dtype == np.float32
+    assert all(getattr(v, "dtype", p.dtype) == p.dtype for v in optimizer.state[0].values())

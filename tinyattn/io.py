@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -109,6 +109,8 @@ def save(path, tensors, metadata=None):
             )
         if array.dtype.newbyteorder("<") not in NAMES:
             convert = f"Convert it with .astype to one of {', '.join(str(d) for d in NAMES)}"
+            if array.dtype.kind == "c":
+                convert = "Convert it with .astype(np.complex64)"
             if array.dtype.kind in "SU":
                 convert = "Pass strings as metadata={name: string}"
             raise TypeError(
@@ -133,7 +135,9 @@ def save(path, tensors, metadata=None):
         offset += a.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    atomic_write(path, [len(text).to_bytes(8, "little"), text, *(arrays[n].data for n in order)])
+    chunks = [len(text).to_bytes(8, "little"), text, *(arrays[n].data for n in order)]
+    with _errors_of("save"):
+        atomic_write(path, chunks)
 
 
 def atomic_write(path, chunks):
@@ -154,8 +158,8 @@ def atomic_write(path, chunks):
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"save: {path.name} cannot be written, because there is no folder {path.parent}. Make "
-            f"it first: Path({str(path.parent)!r}).mkdir(parents=True)"
+            f"atomic_write: {path.name} cannot be written, because there is no folder "
+            f"{path.parent}. Make it first: Path({str(path.parent)!r}).mkdir(parents=True)"
         )
     mode = _mode(path)
     beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
@@ -163,6 +167,11 @@ def atomic_write(path, chunks):
         # "x" creates a new file with the permissions of the system
         with open(beside, "xb") as file:
             for chunk in chunks:
+                if isinstance(chunk, int | str):  # of bytes or of a text instead of a list
+                    raise TypeError(
+                        "atomic_write: chunks must be a list or generator of bytes, got an element "
+                        f"of type {type(chunk).__name__}. Write [data], or [text.encode()]"
+                    )
                 file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
@@ -192,8 +201,25 @@ def _mode(path):
             stat.S_IFLNK: "a link that leads nowhere",
         }
         kind = kinds.get(stat.S_IFMT(mode), "not a regular file")
-        raise OSError(f"save: {path} is {kind}. Choose the name of a regular file, old or new")
+        raise OSError(
+            f"atomic_write: {path} is {kind}. Choose the name of a regular file, old or new"
+        )
     return stat.S_IMODE(mode)
+
+
+@contextmanager
+def _errors_of(name):
+    """Let the errors of `atomic_write`, `save` and `load` in a block begin with `name`.
+
+    This is the function that the user called.
+    """
+    try:
+        yield
+    except (OSError, TypeError, ValueError) as error:
+        start, _, what = str(error).partition(": ")
+        if start in ("atomic_write", "save", "load"):
+            error.args = (f"{name}: {what}",)
+        raise
 
 
 @torch_hints.with_torch_hints
@@ -403,7 +429,8 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
     for name, own in _generators(module, rng).items():
         state = own.bit_generator.state  # some generators keep arrays in their state
         metadata[name] = json.dumps(state, default=np.ndarray.tolist)
-    save(path, tensors, metadata)
+    with _errors_of("save_checkpoint"):
+        save(path, tensors, metadata)
 
 
 def _check_order(name, path, module, optimizer):
@@ -444,15 +471,17 @@ def load_checkpoint(path, module, optimizer, rng=None):
         the number of the step that was saved
 
     Raises:
-        ValueError: the file is broken or not a checkpoint, has no state for `rng`, or has the state
-            of a different kind of generator or an option of the optimizer outside its range
+        ValueError: the file is broken or not a checkpoint, or a saved option of the optimizer is
+            outside its range
+        ValueError: the file has no state for `rng`, or the state of another kind of generator
         KeyError: the file was saved for a different module or optimizer
         TypeError: an argument is of the wrong type, such as a seed instead of a generator
         OSError: the file does not exist (FileNotFoundError), is a folder or cannot be read
     """
     _check_order("load_checkpoint", path, module, optimizer)
     _check_rng("load_checkpoint", rng)
-    tensors, metadata = _read(path)
+    with _errors_of("load_checkpoint"):
+        tensors, metadata = _read(path)
     step, states = _step(path, metadata), []
     for name, own in _generators(module, rng).items():
         if name in metadata or name == "rng":  # other layers may have no generator

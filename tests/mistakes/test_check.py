@@ -53,7 +53,7 @@ def test_what_has_no_permutation():
 
 
 def test_fewer_than_two_implementations():
-    for impls, got in (([np.sin], "1"), ({}, "0"), (np.sin, "ufunc")):
+    for impls, got in (([np.sin], "1 function"), ({}, "0 functions"), (np.sin, "ufunc")):
         with pytest.raises(ValueError, match=f"at least two functions, got {got}. Write same"):
             check.same(impls, X)
 
@@ -72,6 +72,9 @@ def test_what_cannot_be_called_is_named():
             "got mse_loss",
         ),
         (lambda: check.trains(mlp(), (BATCH, CLASSES), learned="a"), "learned must be a number"),
+        (lambda: check.padding(linear(), TOKENS), r"padding: f must .* two arguments \(x, keep\)"),
+        (lambda: check.causal(np.sin, X, axis="a"), "causal: axis must be a whole number, got 'a'"),
+        (lambda: check.invariant(np.sin, X, axis=(0, 1)), r"invariant: axis must .* got \(0, 1\)"),
     ):
         with pytest.raises(TypeError, match=message):
             run()
@@ -82,7 +85,9 @@ def test_results_that_are_not_floating_point_are_named():
         (lambda: check.causal(lambda x: x > 0, X, axis=0), "causal: f must return floating-point"),
         (lambda: check.invariant(np.argmax, X), "invariant: f must return .* got int64"),
         (lambda: check.padding(lambda x, keep: x > 0, TOKENS), "padding: f must return"),
-        (lambda: check.invariant(lambda x: {"a": x}, X), "check: f returns a dict"),
+        (lambda: check.invariant(lambda x: {"a": x}, X), "invariant: f returns a dict"),
+        (lambda: check.padding(lambda x, keep: None, TOKENS), "padding: f returned None. Did you"),
+        (lambda: check.same([len, lambda x: None], X), "the function must return .* got None. Did"),
         (
             lambda: check.trains(mlp(), (BATCH, ["a"] * 8)),
             "target must consist of numbers",
@@ -99,7 +104,7 @@ def test_results_that_are_not_floating_point_are_named():
 
 
 def test_dropout_is_named():
-    with pytest.raises(ValueError, match="Switch dropout off with .eval"):
+    with pytest.raises(ValueError, match=r"Switch dropout off with .eval\(\), or seed its random"):
         check.causal(nn.Dropout(0.5), TOKENS)
 
 
@@ -116,7 +121,7 @@ def test_wrong_shapes_of_checks_of_masks_are_explained():
         check.causal(lambda x: x, TOKENS, axis=5)
     with pytest.raises(TypeError, match="Check one of them, for example lambda x: f"):
         check.causal(lambda x: (x, x), TOKENS)
-    with pytest.raises(ValueError, match="two different tokens"):
+    with pytest.raises(ValueError, match="causal: x must contain at least two different tokens"):
         check.causal(lambda x: x, np.ones((2, 3), int))
     with pytest.raises(ValueError, match="T >= 2"):
         check.padding(lambda x, keep: x, TOKENS[:, :1])
@@ -151,8 +156,10 @@ def test_wrong_modules_steps_and_classes():
         check.trains(lambda x: x, (BATCH, CLASSES))
     with pytest.raises(ValueError, match="trains: expected 1 <= steps, got steps=0"):
         check.trains(mlp(), (BATCH, CLASSES), steps=0)
-    with pytest.raises(ValueError, match="scores of 3 classes, so targets must be from 0 to 2"):
+    with pytest.raises(ValueError, match="axis 1 .* so expected 0 <= target < 3, got [345]"):
         check.trains(mlp(), (BATCH, CLASSES + 3))
+    with pytest.raises(ValueError, match="trains: expected 0 <= learned, got learned=-1"):
+        check.trains(mlp(), (BATCH, CLASSES), learned=-1)
 
 
 def test_other_arguments_of_watch_are_refused():

@@ -295,3 +295,27 @@ def test_a_checkpoint_needs_a_path_and_a_small_step(tmp_path):
         save_checkpoint(tmp_path / "c", model, optimizer, step=10**19)
     with pytest.raises(TypeError, match="'a' must be an array of numbers, got list"):
         ta.save(tmp_path / "a", {"a": [[1], [1, 2]]})
+
+
+def test_errors_about_a_file_begin_with_the_function_that_was_called(tmp_path):
+    model = nn.Linear(2, 3)
+    optimizer = optim.SGD(model.parameters())
+    lost, raw = tmp_path / "no" / "a", tmp_path / "raw"
+    raw.write_bytes(b"123")
+    for error, name, call in (
+        (FileNotFoundError, "save_checkpoint", lambda: save_checkpoint(lost, model, optimizer)),
+        (FileNotFoundError, "load_checkpoint", lambda: load_checkpoint(lost, model, optimizer)),
+        (ValueError, "load_checkpoint", lambda: load_checkpoint(raw, model, optimizer)),
+        (FileNotFoundError, "save", lambda: ta.save(lost, {})),
+        (FileNotFoundError, "load", lambda: ta.load(lost)),
+        (OSError, "atomic_write", lambda: io.atomic_write(tmp_path, [b"a"])),
+    ):
+        with pytest.raises(error, match=f"^{name}: .*(no folder|is a folder|not a complete)"):
+            call()
+
+
+@pytest.mark.parametrize("chunks", [b"abc", "abc", ["abc"]])
+def test_chunks_are_bytes(tmp_path, chunks):
+    with pytest.raises(TypeError, match=r"a list or generator of bytes, got .* Write \[data\]"):
+        io.atomic_write(tmp_path / "a", chunks)
+    assert not list(tmp_path.iterdir())

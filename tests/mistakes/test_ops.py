@@ -22,7 +22,10 @@ REFUSED = {
     ),
     "var where": (lambda x: np.var(x, where=MASK), "np.var on Tensors takes no where=.*np.where"),
     "cumsum out": (lambda x: np.cumsum(x, out=np.zeros(12)), "np.cumsum on Tensors takes no out="),
-    "reshape order": (lambda x: np.reshape(x, (4, 3), order="F"), "no order=.*reading order"),
+    "reshape order": (
+        lambda x: np.reshape(x, (4, 3), order="F"),
+        "no order=.*Leave it out to go row by row",
+    ),
     "take mode": (lambda x: np.take(x, [1], mode="clip"), "np.take on Tensors takes no mode="),
     "diff prepend": (lambda x: np.diff(x, prepend=0), "np.diff on Tensors takes no prepend="),
     "concatenate casting": (lambda x: np.concatenate([x], casting="no"), "takes no casting="),

@@ -59,6 +59,8 @@ def test_a_state_for_fewer_parameters_is_refused():
         optim.Adam([parameter()]).load_state_dict({})
     with pytest.raises(KeyError, match="unexpected: .*x"):
         optim.Adam([parameter()]).load_state_dict(saved | {"x": 1})
+    with pytest.raises(KeyError, match="unexpected: 1"):
+        optim.Adam([parameter()]).load_state_dict(saved | {1: 1})
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,14 @@ def test_an_eps_that_float16_rounds_to_zero(make):
         ),
         (lambda p: optim.SGD([{"params": [p], "nesterov": True}]), ValueError, "needs momentum"),
         (lambda p: optim.Adam([{"params": [p], "betas": 0.9}]), TypeError, "must be two numbers"),
-        (lambda p: optim.SGD({"params": [p]}), TypeError, "got a dictionary d. Write"),
+        (
+            lambda p: optim.SGD({"params": [p]}),
+            TypeError,
+            r"got a dictionary d. Write \[d\] for a ",
+        ),
+        (lambda p: optim.SGD({"w": p}), TypeError, r"dictionary d. Write list\(d.values\(\)\)$"),
+        (lambda p: optim.SGD({"w": p.data}), TypeError, r"Write model.parameters\(\)$"),
+        (lambda p: optim.SGD([{"params": []}]), ValueError, "there are no parameters to train"),
         (lambda p: optim.clip_grad_norm([3], 1), TypeError, "expected Tensors .* got int"),
         (lambda p: optim.clip_grad_norm(3, 1), TypeError, r"got 3. Pass model.parameters\(\)"),
         (

@@ -525,3 +525,12 @@ def test_joined_arrays_get_the_dtype_that_was_asked_for():
         assert y.dtype == np.float32
         y.sum().backward()
         assert x.grad.dtype == np.float64 and (x.grad == 2).all()
+
+
+@pytest.mark.parametrize("f", [np.var, np.std])
+@pytest.mark.parametrize("ddof", [3, 4])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_variance_of_too_few_numbers_is_infinite_as_in_numpy(f, ddof):
+    for x in (X, X[:, :1]):
+        ours = f(ta.tensor(x), axis=1, ddof=ddof).numpy()
+        np.testing.assert_array_equal(ours, f(x, axis=1, ddof=ddof))

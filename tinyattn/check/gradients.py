@@ -44,8 +44,9 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
 
     The whole Jacobian is compared if it has at most 10,000 numbers. Otherwise three random
     combinations of its rows are compared, along three random directions of the inputs. A wrong
-    number in the Jacobian still changes these with probability 1. A rule that modifies g, y or an
-    input in place is also reported.
+    number in the Jacobian still changes these with probability 1. A derivative counts as right if
+    it differs by at most atol + rtol · |derivative|. A rule that modifies g, y or an input in place
+    is also reported.
 
     Args:
         f        function that returns a Tensor, or a tuple, list or dictionary of Tensors. A module
@@ -57,9 +58,9 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
                  of g too, and must give the same gradient when it is recorded and when it is not
         eps      step, as a multiple of max(1, |x|). If None, 6e-6, or a shorter step if 6e-6 is too
                  long
-        atol     largest absolute difference that passes. If None, 1e-8 times the largest result or,
-                 if all results are below 1, 1e-8
-        rtol     largest difference that passes, as a fraction of the derivative
+        atol     absolute difference that is allowed. If None, 1e-8 times the largest result or, if
+                 all results are below 1, 1e-8
+        rtol     additional difference that is allowed, as a fraction of the derivative
 
     Returns:
         a `Report`

@@ -5,6 +5,7 @@ computed. The dependencies form a table, which is compared with the allowed ones
 """
 
 from copy import deepcopy
+from inspect import signature
 
 import numpy as np
 
@@ -25,20 +26,23 @@ def causal(f, x, axis=None, rng=0):
         x      numbers [B, T, D], integer tokens [B, T], or an array of any shape with the `axis`
         axis   axis of the positions. If None, the last axis of tokens, and the second to last axis
                of numbers
-        rng    seed or numpy.random.Generator for the changes of x
+        rng    seed or numpy.random.Generator for the random numbers that replace those of x
 
     Returns:
         a `Report`
 
     Raises:
-        TypeError: f is not a function or does not return one array of floating-point numbers
-        ValueError: f is not deterministic, x does not have the axis, there are fewer than 2
-            positions or different tokens, or the result has a different number of positions
+        TypeError: f is not a function or does not return one array of floating-point numbers, or
+            axis is not a whole number
+        ValueError: x does not have the axis with at least 2 positions, or has fewer than 2
+            different tokens
+        ValueError: f is not deterministic, or its result has a different number of positions
     """
     check_callable("causal", f)
     x = _array(x)
+    check_range("causal", whole=True, axis=axis, optional=("axis",))
     least = 1 if x.dtype.kind in "iu" else 2
-    if x.ndim < least or not (axis is None or -x.ndim <= axis < x.ndim):
+    if x.ndim < least if axis is None else not -x.ndim <= axis < x.ndim:
         raise ValueError(
             "causal: expected numbers [B, T, D] or integer tokens [B, T] as x, or an axis= that x "
             f"has, got x of shape {x.shape} and axis={axis}"
@@ -74,15 +78,16 @@ def isolated(f, x, batch=None, rng=0):
         batch   for graphs and point clouds: [N], the number of the member to which each row of x
                 belongs. f(x) then has a row for each row of x, or a row for each member. If None,
                 each row is a member of its own
-        rng     seed or numpy.random.Generator for the changes of x
+        rng     seed or numpy.random.Generator for the random numbers that replace those of x
 
     Returns:
         a `Report`
 
     Raises:
         TypeError: f is not a function or does not return one array of floating-point numbers
-        ValueError: f is not deterministic, x is a single number, batch is not [N], there are fewer
-            than 2 members or different tokens, or the result has a different number of rows
+        ValueError: x is a single number, has fewer than 2 members or fewer than 2 different tokens,
+            or batch is not [N]
+        ValueError: f is not deterministic, or its result has a different number of rows
     """
     check_callable("isolated", f)
     x = _array(x)
@@ -142,13 +147,16 @@ def padding(f, x, rng=0, times=3):
         a `Report`
 
     Raises:
-        TypeError: f is not a function or does not return one array of floating-point numbers
-        ValueError: x is not [B, T, ...] with B >= 1 and T >= 2 or has fewer than 2 different
-            tokens, times < 1, or the result does not have B rows
+        TypeError: f is not a function of (x, keep) or does not return one array of floating-point
+            numbers, or times is not a whole number
+        ValueError: x is not [B, T, ...] with B >= 1 and T >= 2, or has fewer than 2 different
+            tokens
+        ValueError: times < 1, or the result does not have B rows
     """
     check_callable("padding", f)
     check_range("padding", 1, whole=True, times=times)
-    x, rng, g = _array(x), generator(rng), _precise(f)
+    _check_takes_keep(f)
+    x, rng, g = _array(x), generator(rng), _precise("padding", f)
     if x.ndim < 2 or x.shape[1] < 2 or not len(x):
         raise ValueError(f"padding: x must be [B, T, ...] with B >= 1 and T >= 2, got {x.shape}")
     T, title, leak, rows = x.shape[1], f"padding: {name_of(f)}", 0.0, []
@@ -156,7 +164,9 @@ def padding(f, x, rng=0, times=3):
         lengths = rng.integers(1, T + 1, size=len(x))
         lengths[rng.integers(len(x))] = rng.integers(1, T)  # at least one sequence is padded
         keep = np.arange(T) < lengths[:, None]
-        padded = np.where(keep.reshape(keep.shape + (1,) * (x.ndim - 2)), x, _other(x, rng))
+        padded = np.where(
+            keep.reshape(keep.shape + (1,) * (x.ndim - 2)), x, _other("padding", x, rng)
+        )
         together = _value(lambda v, keep=keep: g(v, keep), padded)
         if together.shape[:1] != x.shape[:1]:
             raise ValueError(
@@ -249,13 +259,13 @@ def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
 
     Each group of x is changed, and each group of the result is differentiated.
     """
-    f, rng = _precise(f), generator(rng)
+    f, rng = _precise(name, f), generator(rng)
     y = _value(f, x)
     again = _value(f, x)
     if not np.array_equal(y, again, equal_nan=True):
         raise ValueError(
             f"{name}: f gives a different result each time for the same input. Switch dropout off "
-            "with .eval()"
+            "with .eval(), or seed its random numbers, for example with rng=0"
         )
     names = np.unique(groups)
     if len(names) < 2:
@@ -275,7 +285,7 @@ def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
             f"shape {x.shape}{members}, but the result has shape {y.shape}"
         )
     largest = max(np.abs(y).max(initial=0), 1e-300)
-    table, other = np.zeros((len(names), len(names))), _other(x, rng)
+    table, other = np.zeros((len(names), len(names))), _other(name, x, rng)
     check_floating(name, y)
     for j, group in enumerate(names):
         inside = _along(groups == group, axis, x.ndim)
@@ -295,21 +305,33 @@ def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
     return _Found(table, np.finfo(y.dtype).eps)
 
 
-def _precise(f):
-    """Return a float64 copy of a module, or a function unchanged."""
+def _check_takes_keep(f):
+    try:
+        signature(getattr(f, "forward", f)).bind("x", "keep")
+    except TypeError:
+        raise TypeError(
+            "padding: f must be a function of two arguments (x, keep). Write, for example, "
+            "lambda x, keep: model(x, mask=keep)"
+        ) from None
+    except ValueError:  # the arguments of a compiled function may be unknown
+        pass
+
+
+def _precise(name, f):
+    """Return f, or a copy of a module in float64, with the check that it has one result."""
     if hasattr(f, "astype") and hasattr(f, "state_dict"):
-        return deepcopy(f).astype(np.float64)
-    return f
+        f = deepcopy(f).astype(np.float64)
+    return lambda *inputs: one_result(name, f(*inputs))
 
 
-def _other(x, rng):
+def _other(name, x, rng):
     """Replace every element of x by a different number, or a different integer found in x."""
     if x.dtype.kind == "f":
         return x + rng.normal(size=x.shape) * max(float(x.std()), 1.0)
     values = np.unique(x)
     if len(values) < 2:
         raise ValueError(
-            "check: x must contain at least two different tokens, because tokens are replaced by "
+            f"{name}: x must contain at least two different tokens, because tokens are replaced by "
             f"other ones, got only {values.tolist()}. Pass different tokens, or real numbers"
         )
     place = np.searchsorted(values, x)
@@ -332,7 +354,7 @@ def _with_gradient(f, x, weights=None):
 
 def _value(f, x):
     with no_grad():
-        return _array(one_result(f(Tensor(x.astype(np.float64)) if x.dtype.kind == "f" else x)))
+        return _array(f(Tensor(x.astype(np.float64)) if x.dtype.kind == "f" else x))
 
 
 def _array(x):

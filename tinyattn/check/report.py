@@ -78,16 +78,18 @@ def check_callable(name, f):
         )
 
 
-def one_result(y):
-    """Return the result y of a checked function, or raise TypeError for None or several results."""
+def one_result(name, y):
+    """Return y, the result of f in the check `name`, or raise TypeError unless it is one result."""
     if isinstance(y, tuple | list):
         raise TypeError(
-            "check: f returns several results. Check one of them, for example lambda x: f(x)[0]"
+            f"{name}: f returns several results. Check one of them, for example lambda x: f(x)[0]"
         )
     if y is None:
-        raise TypeError("check: f returned None. Did you forget its `return`?")
+        raise TypeError(f"{name}: f returned None. Did you forget its `return`?")
     if isinstance(y, dict):
-        raise TypeError('check: f returns a dict. Check one entry, such as lambda x: f(x)["name"]')
+        raise TypeError(
+            f'{name}: f returns a dict. Check one entry, such as lambda x: f(x)["name"]'
+        )
     return y
 
 

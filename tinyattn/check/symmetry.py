@@ -26,7 +26,7 @@ def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
 
     Args:
         f          module or function of x. If there are several results, check one of them: lambda
-                   x: f(x)[0]. Call .eval() first for a module with dropout, which would seem wrong
+                   x: f(x)[0]. A module with dropout fails the check, so call .eval() first
         x          array or Tensor of numbers or integer tokens, with which f is called
         axis       axis of x that is permuted, where -2 means the rows
         out_axis   axis of the result that must be permuted in the same way. If None, it is `axis`
@@ -37,9 +37,10 @@ def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
         a `Report`
 
     Raises:
-        TypeError: f is not a function or does not return one array of floating-point numbers
-        ValueError: x does not have this axis with at least 2 entries, times < 1, or the axis of the
-            result has a different length
+        TypeError: f is not a function or does not return one array of floating-point numbers, or
+            axis, out_axis or times is not a whole number
+        ValueError: x does not have this axis with at least 2 entries, the result does not have
+            out_axis with the same length, or times < 1
     """
     out_axis = axis if out_axis is None else out_axis
     return _permuted(
@@ -59,7 +60,7 @@ def invariant(f, x, axis=-2, rng=0, times=5):
 
     Args:
         f       module or function of x. If there are several results, check one of them: lambda x:
-                f(x)[0]. Call .eval() first for a module with dropout, which would seem wrong
+                f(x)[0]. A module with dropout fails the check, so call .eval() first
         x       array or Tensor of numbers or integer tokens, with which f is called
         axis    axis of x that is permuted, where -2 means the rows
         rng     seed or numpy.random.Generator for the permutations
@@ -69,7 +70,8 @@ def invariant(f, x, axis=-2, rng=0, times=5):
         a `Report`
 
     Raises:
-        TypeError: f is not a function or does not return one array of floating-point numbers
+        TypeError: f is not a function or does not return one array of floating-point numbers, or
+            axis or times is not a whole number
         ValueError: x does not have this axis with at least 2 entries, or times < 1
     """
     return _permuted(f, x, axis, rng, times, f"invariant: {name_of(f)}", lambda y, p: y, None)
@@ -80,13 +82,14 @@ def _permuted(f, x, axis, rng, times, title, expected, out_axis):
     check_callable(name, f)
     x, rng = _array(x), generator(rng)
     check_range(name, 1, whole=True, times=times)
+    check_range(name, whole=True, axis=axis, out_axis=out_axis, optional=("out_axis",))
     n = x.shape[axis] if -x.ndim <= axis < x.ndim else 0
     if n < 2:
         raise ValueError(
             f"{name}: x must have an axis {axis} with at least 2 entries, got shape {x.shape}. "
             "Otherwise there is nothing to permute, so choose another axis with axis="
         )
-    y, worst = _value(f, x), (-1.0,)
+    y, worst = _value(name, f, x), (-1.0,)
     if out_axis is not None and not (-y.ndim <= out_axis < y.ndim and y.shape[out_axis] == n):
         raise ValueError(
             f"equivariant: axis {out_axis} of the result {y.shape} must have length {n}, the same "
@@ -98,7 +101,7 @@ def _permuted(f, x, axis, rng, times, title, expected, out_axis):
         p = rng.permutation(n)
         while np.array_equal(p, np.arange(n)):
             p = rng.permutation(n)
-        came, wanted = _value(f, np.take(x, p, axis)), expected(y, p)
+        came, wanted = _value(name, f, np.take(x, p, axis)), expected(y, p)
         difference = _distance(came, wanted)
         if difference.max(initial=0) > worst[0]:
             worst = difference.max(initial=0), p, came, wanted, difference
@@ -137,10 +140,13 @@ def same(impls, inputs, gradients=True):
 
     Raises:
         ValueError: there are fewer than two implementations
-        TypeError: an implementation is not a function
+        TypeError: an implementation is not a function, or its result is not an array or several
+            arrays of numbers
     """
     if not isinstance(impls, dict | list | tuple) or len(impls) < 2:
-        got = len(impls) if isinstance(impls, dict | list | tuple) else type(impls).__name__
+        got = type(impls).__name__
+        if isinstance(impls, dict | list | tuple):
+            got = f"{len(impls)} function{'s' * (len(impls) != 1)}"
         raise ValueError(
             f"same: impls must be a list or dictionary of at least two functions, got {got}. Write "
             "same([f, g], x)"
@@ -149,7 +155,7 @@ def same(impls, inputs, gradients=True):
     if wrong := [type(f).__name__ for f in impls.values() if not callable(f)]:
         raise TypeError(f"same: impls must consist of functions, got a value of type {wrong[0]}")
     inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
-    (first, *_), results = impls, {n: _results(f, inputs, gradients) for n, f in impls.items()}
+    (first, *_), results = impls, {n: _results(n, f, inputs, gradients) for n, f in impls.items()}
     lines, worst, compared = [], 0.0, 0
     for name in list(impls)[1:]:
         for what, wanted in results[first].items():
@@ -175,13 +181,22 @@ def _named(impls):
     }
 
 
-def _results(f, inputs, gradients):
-    """Return {name: array} of the values, and of the gradients of all floating-point inputs."""
+def _results(name, f, inputs, gradients):
+    """Return {what: array} of the values, and of the gradients of all floating-point inputs.
+
+    The function f is the implementation `name`.
+    """
     tensors = [Tensor(_array(x), requires_grad=gradients) if _is_floating(x) else x for x in inputs]
     out = f(*tensors)
     outs = list(out) if isinstance(out, tuple | list) else [out]
     many = len(outs) > 1
     found = {f"value {i}" if many else "value": _array(y) for i, y in enumerate(outs)}
+    for y, value in zip(outs, found.values(), strict=True):
+        if value.dtype.kind not in "fiubc":
+            raise TypeError(
+                f"same: {name} must return an array of numbers, or several of them, got "
+                + ("None. Did you forget its `return`?" if y is None else type(y).__name__)
+            )
     if not gradients:
         return found
     rng = np.random.default_rng(0)
@@ -234,9 +249,9 @@ def _distance(a, b):
         return np.where(equal, 0, np.nan_to_num(np.abs(a - b), nan=np.inf))
 
 
-def _value(f, x):
+def _value(name, f, x):
     with no_grad():
-        return _array(one_result(f(Tensor(x))))
+        return _array(one_result(name, f(Tensor(x))))
 
 
 def _array(x):

@@ -41,11 +41,11 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
         a `Report`
 
     Raises:
-        TypeError: module is not a module, loss is not a function (module, *batch) or does not
-            return a Tensor with a single number, steps or learned is not a number, or, without
-            `loss`, the module does not return a Tensor or the target does not consist of numbers
-        ValueError: no parameter requires a gradient, steps < 1, or, without `loss`, the batch has
-            no target or one that does not fit the result
+        TypeError: module is not a module, steps or learned is not a number, or loss is not a
+            function (module, *batch) that returns a Tensor with a single number. Without `loss`,
+            also: the module does not return a Tensor, or the target does not consist of numbers
+        ValueError: no parameter requires a gradient, steps < 1, or learned < 0. Without `loss`,
+            also: the batch has no target, or one that does not fit the result
     """
     if not hasattr(module, "named_parameters"):
         raise TypeError(
@@ -53,7 +53,7 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
             "Write trains(module, (x, target))"
         )
     check_range("trains", 1, whole=True, steps=steps)
-    check_range("trains", learned=learned)
+    check_range("trains", 0, learned=learned)
     home = getattr(loss, "__module__", None) or ""
     of_results = home.startswith(("tinyattn.functional", "tinyattn.nn"))  # takes no module
     if loss is not None and (of_results or not callable(loss)):
@@ -193,11 +193,12 @@ def _usual_loss(module, *batch):
     if target.dtype.kind in "iu":
         for axis in (-1, 1):
             if y.ndim > 1 and (*y.shape[:axis], *y.shape[axis:][1:]) == target.shape:
-                if target.size and not 0 <= target.min() <= target.max() < y.shape[axis]:
+                outside = target[(target < 0) | (target >= y.shape[axis])]
+                if outside.size:
                     raise ValueError(
-                        f"trains: the module returns scores of {y.shape[axis]} classes, so targets "
-                        f"must be from 0 to {y.shape[axis] - 1}, got numbers from {target.min()} "
-                        f"to {target.max()}"
+                        f"trains: axis {axis % y.ndim} of the result {y.shape} has the scores of "
+                        f"the classes, so expected 0 <= target < {y.shape[axis]}, got "
+                        f"{outside[0]}. Number the classes from 0, or return a score for each"
                     )
                 scores = take_along_axis(log_softmax(y, axis), np.expand_dims(target, axis), axis)
                 return -np.mean(scores)

@@ -41,7 +41,7 @@ def as_float(x):
 
 
 def of_one_dtype(*xs):
-    """Return a list of the arguments as Tensors of one dtype, which NumPy would give their sum.
+    """Return a list of the arguments as Tensors of one dtype, the one that their sum would have.
 
     An argument that is None stays None.
     """

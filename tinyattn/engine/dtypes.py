@@ -96,7 +96,8 @@ def result_array(op, y, arrays, options):
         raise TypeError(f"{op.name}: the function must return one array, got a {type(y).__name__}")
     y = np.asarray(y)
     if y.dtype.kind not in "fiubc":
-        raise TypeError(f"{op.name}: the function must return numbers, got {y.dtype}")
+        got = "None. Did you forget its `return`?" if y.shape == () and y[()] is None else y.dtype
+        raise TypeError(f"{op.name}: the function must return numbers, got {got}")
     if op.widened is not None and y.dtype.kind in "iu" and y.dtype != np.int64:
         return np.asarray(op.widened(*arrays, **options))
     if y.dtype is FLOAT64 and not any(

@@ -33,7 +33,7 @@ INSTEAD = {
     "where": "Select elements with x[mask], or replace the others with np.where(mask, x, value)",
     "by position": "Pass the other arguments by name",
     "dtype": "Convert before or after, with x.astype(dtype)",
-    "order": "Leave it out, because the elements of a Tensor are in reading order (see x.T)",
+    "order": "Leave it out to go row by row, or use x.T to go column by column",
     "casting": "Convert before, with x.astype(dtype)",
     "descending": "Write -np.sort(-x), or np.argsort(-x) for the indices",
 }
@@ -50,9 +50,8 @@ FREED = (
 def complex_result(name):
     """Return the message for a complex result, which would lose the gradient of its operands."""
     return (
-        f"{name}: the result is complex, but gradients are real here. Compute its real and "
-        f"imaginary parts as two Tensors (np.cos(x) and np.sin(x), or .real and .imag of "
-        f"np.fft.fft(x)), or pass x.detach()"
+        f"{name}: the result is complex, but gradients are real here. Compute two real Tensors (as "
+        "np.cos(x) and np.sin(x), or .real and .imag of np.fft.fft(x)), or pass x.detach()"
     )
 
 

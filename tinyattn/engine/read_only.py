@@ -40,8 +40,8 @@ def comparing():
 def protected(f, name, what):
     """Return f with read-only views as arguments, unless it is None or part of the library.
 
-    The returned function raises WrittenError if f writes into an argument. The message contains
-    `name`, the name of the operation, and `what` f is: its "function" or a "rule".
+    The returned function raises WrittenError if f writes into an argument. Its message contains
+    the `name` of the operation and `what`, which is "function" or "rule", whichever f is.
     """
     if f is None or (getattr(f, "__module__", None) or "").partition(".")[0] == LIBRARY:
         return f

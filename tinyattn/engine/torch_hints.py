@@ -160,7 +160,7 @@ KEYWORDS = {
         "F.scaled_dot_product_attention(b, b, b, attn_mask=keep)",
         "F.scaled_dot_product_attention(b, b, b, mask=keep)",
         "True means attend, everywhere. PyTorch's layers use the opposite convention for a bool "
-        "mask, so there it is mask=~attn_mask; numbers that are added to the scores are bias=",
+        "mask, so there it is mask=~attn_mask. Numbers that are added to the scores are bias=",
     ),
     "key_padding_mask": Hint(
         "attention(b, b, b, key_padding_mask=padding)[0]",
@@ -170,12 +170,12 @@ KEYWORDS = {
     "src_key_padding_mask": Hint(
         "encoder(b, src_key_padding_mask=padding)",
         "encoder(b, mask=~padding[:, None, :])",
-        "True means attend; in a Transformer it is src_mask=",
+        "True means attend. In nn.Transformer, the argument is src_mask=",
     ),
     "tgt_key_padding_mask": Hint(
         "decoder(b, b, tgt_key_padding_mask=padding)",
         "decoder(b, b, mask=~padding[:, None, :])",
-        "True means attend; in a Transformer it is tgt_mask=",
+        "True means attend. In nn.Transformer, the argument is tgt_mask=",
     ),
     "memory_key_padding_mask": Hint(
         "decoder(b, b, memory_key_padding_mask=padding)",
@@ -197,7 +197,9 @@ KEYWORDS = {
         "dropout of weights: nn.MultiheadAttention(d, heads, dropout=0.1)",
     ),
     "inplace": Hint(
-        "F.relu(x, inplace=True)", "F.relu(x)", "leave it out: every operation returns a new tensor"
+        "F.relu(x, inplace=True)",
+        "F.relu(x)",
+        "leave it out, because every operation returns a new tensor",
     ),
     "device": Hint(
         'torch.tensor([1.0, 2.0], device="cpu")',
@@ -265,15 +267,15 @@ FUNCTIONS = {
     "utils": Hint(
         "torch.nn.utils.rnn.pad_sequence(ids, True)",
         "data.tokenizers.padded(ids)[0]",
-        "for tokens; instead of packed sequences use lstm(x, lengths=n), instead of DataLoader "
-        "data.batches, and for clipping optim.clip_grad_norm(p, 1)",
+        "this pads token ids. Use lstm(x, lengths=n) instead of packed sequences, data.batches "
+        "instead of DataLoader, and optim.clip_grad_norm(p, 1) for clipping",
     ),
     "LogSoftmax": Hint("nn.LogSoftmax(-1)(x)", "F.log_softmax(x, axis=-1)"),
     "NLLLoss": Hint("nn.NLLLoss()(x, c)", "F.nll_loss(x, c)"),
     "ParameterList": Hint(
         "self.both = nn.ParameterList([p, q])",
         "self.p, self.q = p, q",
-        "each parameter in an attribute of its own; nn.ModuleList holds modules",
+        "each parameter in an attribute of its own, because nn.ModuleList holds only modules",
     ),
     "functional": Hint("torch.nn.functional", "tinyattn.functional"),
     "softmin": Hint("F.softmin(x, dim=-1)", "F.softmax(-x, axis=-1)"),
@@ -290,24 +292,27 @@ DIFFERENT = {
         "b.swapaxes(1, 2)",
         "x.transpose(...) takes all axes in their new order",
     ),
-    "T": Hint("b.permute(2, 1, 0)", "b.T", "all axes reversed; b.mT swaps the last two"),
+    "T": Hint(
+        "b.permute(2, 1, 0)", "b.T", "all axes are reversed, but b.mT swaps only the last two"
+    ),
     "size": Hint("x.size(0)", "x.shape[0]", "x.size is the number of elements"),
     "sort": Hint("x.sort().values", "x.sort()", "the order is x.argsort()"),
     "min": Hint("torch.minimum(x, y)", "np.minimum(x, y)", "functions of two tensors are NumPy's"),
     "functions": Hint(
         "torch.exp(x)",
         "np.exp(x)",
-        "so are functions of one tensor; one without a derivative rule raises an error",
+        "functions of one tensor are NumPy's too, and those without a derivative rule raise an "
+        "error",
     ),
     "where": Hint("torch.where(m, x, 0.0)", "np.where(m, x, 0.0)", ""),
-    "data": Hint("x.data.numpy()", "x.data", "a NumPy array; so is .grad"),
+    "data": Hint("x.data.numpy()", "x.data", "x.data is already a NumPy array"),
     "flatten": Hint("b.flatten(1)", "b.reshape(len(b), -1)", "x.flatten() takes no axes"),
     "squeeze": Hint("x[:, :1].squeeze(1)", "x[:, :1].squeeze(axis=1)", ""),
     "norm": Hint("torch.linalg.norm(x, dim=1)", "np.linalg.norm(x, axis=1)", ""),
     "mask of attention": Hint(
         "encoder(b, src_mask=hidden)",
         "encoder(b, mask=~hidden)",
-        "True means attend, everywhere; in PyTorch's layers it means hidden",
+        "True means attend, everywhere, but in PyTorch's layers True means hidden",
     ),
     "a recurrent layer": Hint(
         "nn.LSTM(3, 4, batch_first=True)",
@@ -317,13 +322,13 @@ DIFFERENT = {
     "padded sequences": Hint(
         "lstm(nn.utils.rnn.pack_padded_sequence(x, n, batch_first=True))", "lstm(x, lengths=n)"
     ),
-    "gradients": Hint("x.grad.numpy()", "x.grad", "an array; a Tensor after create_graph=True"),
+    "gradients": Hint("x.grad.numpy()", "x.grad", "an array, but a Tensor after create_graph=True"),
     "a normalized row": Hint("F.normalize(x, dim=1)", "F.normalize(x, axis=1)", ""),
     "tied maxima": Hint("x.amax()", "x.max()", "tied maxima share the gradient, as in amax"),
     "tied maxima in pooling": Hint(
         "F.max_pool1d(b, 2)",
         "F.max_pool1d(b, 2)",
-        "tied maxima share the gradient; in PyTorch one of them gets all of it",
+        "tied maxima share the gradient, but in PyTorch one of them gets all of it",
     ),
 }
 

@@ -74,12 +74,6 @@ OF_PYTHON = (
         "Write @ta.no_grad() above a function, with (), or `with ta.no_grad():` around lines",
     ),
     (
-        "multinomial() takes 1 positional argument",
-        "",
-        "One index is drawn for each row, so leave out the number of draws. A seed is given by "
-        "name: F.multinomial(p, rng=0)",
-    ),
-    (
         "load() takes 1 positional argument",
         r"\b(ta|tinyattn|io)\.load\(",
         "load(path) returns the arrays of a file. To read weights into a model, write "

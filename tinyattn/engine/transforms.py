@@ -243,9 +243,9 @@ def _trace(f, argnum, args, kwargs):
 
     A proxy replaces an argument and is connected to it, so an outer derivative can follow the
     graph. `as_tensor` is True if the derivatives are returned as Tensors, and `again` if they are
-    recorded as well, because they may be differentiated again. This is the case
-    if f is part of an outer derivative (then its result depends on a proxy of that derivative), or
-    if f depends on tensors that require a gradient, such as the weights of a model.
+    recorded as well, because they may be differentiated again. This is the case if f is part of an
+    outer derivative (then its result depends on a proxy of that derivative), or if f depends on
+    tensors that require a gradient, such as the weights of a model.
     """
     args, xs, as_tensor = list(args), [], False
     chosen = _chosen(argnum, len(args))

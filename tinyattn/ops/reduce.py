@@ -174,7 +174,8 @@ def var(x, axis=None, keepdims=False, ddof=0):
         return var(np.astype(x, np.float32), axis, keepdims, ddof).astype(x.dtype)
     centred = x - mean(x, axis, True)
     total = sum(centred * centred, axis, keepdims)
-    return total / (count_of(x, axis) - ddof)
+    n = count_of(x, axis) - ddof
+    return total / (n if n > 0 else 0)  # infinite if there are too few numbers, as in NumPy
 
 
 def std(x, axis=None, keepdims=False, ddof=0):

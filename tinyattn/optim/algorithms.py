@@ -121,9 +121,10 @@ class RMSprop(Optimizer):
         )
 
     def state_names(self, group):
-        """Return the set of names in the state of a parameter, {"v"}, with more for some options.
+        """Return the set of names in the state of a parameter.
 
-        These are "m" if `group` has centered=True, and "momentum" if its momentum is not 0.
+        It contains "v", and also "m" if `group` has centered=True, and "momentum" if its momentum
+        is not 0.
         """
         return (
             {"v"}

@@ -40,12 +40,7 @@ class Optimizer:
 
     def __init__(self, params, **options):
         params = list_parameters(type(self).__name__, params)
-        if not params:
-            raise ValueError(
-                f"{type(self).__name__}: there are no parameters to train. Pass "
-                "model.parameters(), and call it again if its generator is used up"
-            )
-        groups = params if isinstance(params[0], dict) else [{"params": params}]
+        groups = params if params and isinstance(params[0], dict) else [{"params": params}]
         for i, g in enumerate(groups):
             if not isinstance(g, dict) or "params" not in g:
                 raise TypeError(
@@ -59,9 +54,15 @@ class Optimizer:
                     f"not exist. The options are {', '.join(options)}"
                 )
         own_name = f"{type(self).__name__}, params of a group"
-        self.param_groups = [
-            {**options, **g, "params": list_parameters(own_name, g["params"])} for g in groups
-        ]
+        self.param_groups = []
+        for g in groups:
+            plain = {k: _plain(v) for k, v in (options | g).items()}
+            self.param_groups.append(plain | {"params": list_parameters(own_name, g["params"])})
+        if not self._parameters():
+            raise ValueError(
+                f"{type(self).__name__}: there are no parameters to train. Pass "
+                "model.parameters(), and call it again if its generator is used up"
+            )
         for p in self._parameters():
             if not isinstance(p, Tensor):
                 raise TypeError(
@@ -132,9 +133,9 @@ class Optimizer:
     def lr(self, value):
         check_range(type(self).__name__, 0, below=math.inf, lr=value)
         for group in self.param_groups:
-            group["lr"] = value
+            group["lr"] = _plain(value)
             if "initial_lr" in group:  # a later schedule starts from this rate
-                group["initial_lr"] = value
+                group["initial_lr"] = group["lr"]
 
     @torch_hints.with_torch_hints
     def zero_grad(self):
@@ -213,6 +214,7 @@ class Optimizer:
         state = [{} for _ in self.state]
         groups = [dict(g) for g in self.param_groups]
         own = {f"param_groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
+        saved = {str(name): value for name, value in saved.items()}
         here = {name for name in saved if name.startswith("param_groups.")}
         for i, g in enumerate(groups):  # this value exists only after a schedule was made
             name = f"param_groups.{i}.initial_lr"
@@ -300,8 +302,8 @@ class Optimizer:
             k: v for k, v in self.param_groups[0].items() if k not in ("params", "initial_lr")
         }
         n = sum(p.size for p in self._parameters())
-        inside = ", ".join(f"{k}={v}" for k, v in options.items())
-        return f"{type(self).__name__}({n:,} parameters, {inside})"
+        inside = [f"{n:,} parameter{'s' * (n != 1)}", *[f"{k}={v}" for k, v in options.items()]]
+        return f"{type(self).__name__}({', '.join(inside)})"
 
 
 def how_to_pass(p):
@@ -327,10 +329,12 @@ def list_parameters(name, params):
             "model.parameters(), with ()"
         )
     if isinstance(params, dict):
-        raise TypeError(
-            f"{name}: expected a list of Tensors, got a dictionary d. Write list(d.values()), or "
-            "[d] if it is a group of an optimizer"
-        )
+        advice = "model.parameters()"
+        if "params" in params:
+            advice = '[d] for a group with its options, or d["params"] for its parameters'
+        elif params and all(isinstance(p, Tensor) for p in params.values()):
+            advice = "list(d.values())"
+        raise TypeError(f"{name}: expected a list of Tensors, got a dictionary d. Write {advice}")
     if isinstance(params, Tensor):  # list(tensor) would be its rows, which would never be trained
         raise TypeError(f"{name}: expected a list of Tensors, got one Tensor. Write [tensor]")
     if not hasattr(params, "__iter__"):
@@ -357,6 +361,11 @@ def _check_options(name, group):
             f"{name}: nesterov=True needs momentum > 0 and dampening = 0, got "
             f"momentum={momentum}, dampening={dampening}"
         )
+
+
+def _plain(value):
+    """Return a number of NumPy as a number of Python, next to which arrays keep their dtype."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _option(old, value):

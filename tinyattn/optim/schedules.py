@@ -81,10 +81,14 @@ class Schedule:
                     f"{type(self).__name__}: expected 0 <= lr < inf at step {self.step_count}, got "
                     f"lr={rate}"
                 )
-            group["lr"] = rate
+            group["lr"] = float(rate)
 
     def rate(self, lr, step):
-        """Return the learning rate at `step` = 0, 1, 2, … for a group with the initial rate lr."""
+        """Return lr · factor(step), the learning rate at `step` = 0, 1, 2, … of a group.
+
+        lr is the initial learning rate of the group. A subclass may define this method instead of
+        `factor`.
+        """
         factor = self.factor(step)
         if factor is None:
             raise TypeError(
