@@ -46,8 +46,8 @@ def roc_curve(scores, labels):
         to 1
 
     Raises:
-        ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class
-            has no events
+        ValueError: scores and labels are not both [N], a score is not finite, a label is neither 0
+            nor 1, or a class has no events
         TypeError: the scores are not real numbers
     """
     return _curve("roc_curve", scores, labels)
@@ -78,8 +78,8 @@ def roc_auc(scores, labels):
         the area, a float from 0 to 1
 
     Raises:
-        ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, or a class
-            has no events
+        ValueError: scores and labels are not both [N], a score is not finite, a label is neither 0
+            nor 1, or a class has no events
         TypeError: the scores are not real numbers
     """
     signal, background = _curve("roc_auc", scores, labels)
@@ -103,8 +103,9 @@ def background_rejection(scores, labels, efficiency):
         a `Rejection`, a named tuple (value, error, passed)
 
     Raises:
-        ValueError: the shapes differ, a score is not finite, a label is neither 0 nor 1, a class
-            has no events, or the efficiency is outside its range
+        ValueError: scores and labels are not both [N], a score is not finite, a label is neither 0
+            nor 1, or a class has no events
+        ValueError: the efficiency is outside its range
         TypeError: the scores are not real numbers, or the efficiency is not a single number
 
     Source: slide K28.
@@ -148,11 +149,14 @@ def rejection(passed, total):
 def _check_scores_and_labels(name, scores, labels):
     scores, labels = np.asarray(to_array(scores)), np.asarray(to_array(labels))
     if scores.ndim != 1 or labels.shape != scores.shape:
-        advice = ""
+        columns = [
+            f"{argument}.ravel()"
+            for argument, given in (("scores", scores), ("labels", labels))
+            if given.ndim == 2 and given.shape[1] == 1
+        ]
+        advice = f". Write {' and '.join(columns)}" if columns else ""
         if scores.ndim == 2 and scores.shape[1] == 2:
             advice = ". For the scores of two classes, pass scores[:, 1] - scores[:, 0]"
-        elif scores.ndim == 2 and scores.shape[1] == 1:
-            advice = ". Write .ravel()"
         raise ValueError(
             f"{name}: scores and labels must both be [N], got shapes {scores.shape} and "
             f"{labels.shape}{advice}"

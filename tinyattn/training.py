@@ -85,9 +85,10 @@ def fit(
 
     Raises:
         FloatingPointError: the loss, or the held-out loss, is not finite
-        ValueError: an argument is outside its range, there are no batches, arrays have different
-            numbers of examples, `patience` or `metric` is given without `valid`, the optimizer has
-            none of the model's parameters, or the schedule belongs to another optimizer
+        ValueError: an argument is outside its range, there are no batches, or arrays have different
+            numbers of examples
+        ValueError: `patience` or `metric` is given without `valid`, the optimizer has none of the
+            model's parameters, or the schedule belongs to another optimizer
         TypeError: the loss is not a function of (model, *batch) that returns a Tensor with a single
             number, or another argument is of the wrong type, such as a class
         RuntimeError: the loss does not depend on a parameter
@@ -504,9 +505,10 @@ def accuracy(model, x, y):
             f"np.mean(({wanted} > 0) == y)"
         )
     if scores.shape[:-1] != y.shape:
+        advice = ". Write y.argmax(axis=-1) for one-hot rows" if y.shape == scores.shape else ""
         raise ValueError(
-            f"accuracy: scores of shape {scores.shape} need classes of shape {scores.shape[:-1]}, "
-            f"got {y.shape}"
+            f"accuracy: model(x) has scores of shape {scores.shape}, so y must be classes of shape "
+            f"{scores.shape[:-1]}, got shape {y.shape}{advice}"
         )
     if y.dtype.kind not in "iufb":
         raise TypeError(

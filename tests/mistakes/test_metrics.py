@@ -11,7 +11,8 @@ from tinyattn import metrics
     [
         (np.zeros((2, 2)), np.zeros((2, 2)), r"scores and labels must both be \[N\]"),
         (np.zeros((3, 2)), np.zeros(3), r"two classes, pass scores\[:, 1\] - scores\[:, 0\]"),
-        (np.zeros((3, 1)), np.zeros((3, 1)), "Write .ravel()"),
+        (np.zeros((3, 1)), np.zeros((3, 1)), r"Write scores.ravel\(\) and labels"),
+        (np.zeros(3), np.zeros((3, 1)), r"\(3, 1\). Write labels.ravel\(\)$"),
         (np.array([0, 1]), np.array([0.2, 0.7]), "got 0.2. Did you exchange scores and labels"),
         (np.zeros(3), np.zeros(2), r"got shapes \(3,\) and \(2,\)"),
         (np.array([1, np.nan]), np.array([0, 1]), "scores must be finite, got nan for event 1"),

@@ -12,7 +12,7 @@ from tests.models.test_gguf import file
 from tests.models.test_molecule_attention import molecules_of
 from tests.models.test_particle_transformer import jets_of
 from tests.models.test_point_models import particles
-from tinyattn import models
+from tinyattn import models, nn
 from tinyattn.data import translation
 from tinyattn.data.grids import VOCABULARY, grids
 from tinyattn.data.tokenizers import BytePairs
@@ -60,6 +60,8 @@ def test_what_astromer_refuses():
     for wrong in ((magnitudes[0], None), (magnitudes, keep.astype(int)), (magnitudes, keep[:1])):
         with pytest.raises(ValueError, match="hide_magnitudes: magnitudes must be"):
             models.hide_magnitudes(*wrong)
+    with pytest.raises(ValueError, match=r"Write magnitudes\[None\] for one curve"):
+        models.hide_magnitudes(magnitudes[0])
     with pytest.raises(ValueError, match="0 <= share <= 1"):
         models.hide_magnitudes(magnitudes, share=3)
 
@@ -307,8 +309,9 @@ def test_a_tokenizer_names_the_entry(changed, message):
 def test_what_ids_of_a_gpt_may_be():
     with pytest.raises(ValueError, match=r"ids must be \[B, T\] with T <= 12"):
         gpt()(np.zeros((1, 13), int))
-    with pytest.raises(ValueError, match=r"ids must be \[B, T\]"):
-        gpt()(np.zeros(3, int))
+    for call in (gpt(), gpt().features):
+        with pytest.raises(ValueError, match=r"GPT: ids must be \[B, T\] .* Write ids\[None\]"):
+            call(np.zeros(3, int))
 
 
 def test_a_cache_is_not_for_training_nor_for_another_batch():
@@ -336,8 +339,9 @@ def test_wrong_number_of_tokens():
 
 
 def test_what_ids_of_a_llama_may_be():
-    with pytest.raises(ValueError, match=r"ids must be \[B, T\]"):
-        llama()(np.zeros(3, int))
+    for call in (llama(), llama().features):
+        with pytest.raises(ValueError, match=r"Llama: ids must be \[B, T\], .* Write ids\[None\]"):
+            call(np.zeros(3, int))
 
 
 @pytest.mark.parametrize(
@@ -532,9 +536,23 @@ def test_a_particle_that_is_not_finite_is_named():
         net(points, features)
     with pytest.raises(ValueError, match=r"features \[B, P, 4\], got"):
         net(points, features[..., :3])
+    with pytest.raises(ValueError, match=r"points \[B, P, 2\] .* got shapes \(2, 5, 4\)"):
+        net(features, features)
     mask = np.ones((2, 5), bool)
     mask[1, 3] = False
     assert np.isfinite(net(points, features, mask).data).all()
+
+
+def test_a_particle_of_a_transformer_that_is_not_finite_is_named():
+    features, momenta, mask = jets_of(2, 4, [4, 4])
+    model = small_part()
+    for i, name in enumerate(("features", "momenta")):
+        bad = [features.copy(), momenta.copy()]
+        bad[i][1, 2, 0] = np.inf
+        found = f"Transformer: {name} are .* in 1 of 8 particles, first in particle 2 of jet 1"
+        for call in (model, model.particles, model.attention_maps):
+            with pytest.raises(ValueError, match=found):
+                call(*bad, mask)
 
 
 def test_numbers_of_features_that_are_not_tuples():
@@ -581,8 +599,6 @@ def test_arguments_of_decoding_that_do_not_fit():
         ):
             gpt().generate([1], 3, stop=stop)
     assert sample([[1.0, 2.0], [4.0, 3.0]], temperature=0).tolist() == [1, 0]
-    with pytest.raises(TypeError, match="cache must be a list with one cache for each"):
-        gpt()(IDS, True)
 
 
 def test_sentences_of_one_translation_belong_together():
@@ -593,12 +609,48 @@ def test_sentences_of_one_translation_belong_together():
         ValueError, match=r"src must be token ids \[B, S\], got shape \(3,\). Write"
     ):
         model.search(ids[0], 1, 2)
+    with pytest.raises(ValueError, match=r"start must be the id of one token, .* got \[1, 1\]"):
+        model.search(ids, [1, 1], 2)
     with pytest.raises(ValueError, match=r"tgt must be token ids \[B, T\], got shape \(3,\)"):
         model.loss(ids, ids[0])
     with pytest.raises(ValueError, match="tgt must contain a start token and at least one token"):
         model.loss(ids, ids[:, :1])
     with pytest.raises(TypeError, match="tokenizer must be a data.tokenizers.WordPiece, got int"):
         model.translate("a cat", tokenizer=3)
+
+
+@pytest.mark.parametrize(
+    ("cache", "found"),
+    [
+        (True, "got bool"),
+        ([], "got a list of length 0"),
+        ([1, 2], "got a list that contains int"),
+        ([None] * 2, "contains NoneType"),
+        ([nn.KeyValueCache] * 2, "contains the class KeyValueCache"),
+        ([nn.CrossAttentionCache()] * 2, "contains CrossAttentionCache"),
+        ([nn.KeyValueCache()] * 2, "with the same cache twice"),
+    ],
+)
+def test_a_cache_of_another_kind(cache, found):
+    for model in (models.GPT(9, 8, 2, 2, 12, rng=0), Llama(9, 8, 2, 1, 2, 16, rng=0)):
+        for call in (model, model.features):
+            with ta.no_grad(), pytest.raises(TypeError, match=f"of length 2 with an .*{found}"):
+                call(IDS, cache)
+
+
+def test_a_number_of_a_light_curve_that_is_not_finite():
+    times, magnitudes = curves(2, 5)
+    bad = magnitudes.copy()
+    bad[1, 3] = np.nan
+    found = "are NaN or infinite in 1 of 10 .*first in observation 3 of curve 1. Pass a keep"
+    for model in (astromer(), astromer().attention_maps, models.StarClassifier(astromer(), 2)):
+        with pytest.raises(ValueError, match=f"Astromer: magnitudes {found}"):
+            model(times, bad)
+        with pytest.raises(ValueError, match=f"Astromer: times {found}"):
+            model(bad, magnitudes)
+        model(times, bad, np.isfinite(bad))
+    with pytest.raises(ValueError, match=f"hide_magnitudes: magnitudes {found}"):
+        models.hide_magnitudes(bad)
 
 
 def test_an_odd_encoding_of_times():
@@ -695,5 +747,8 @@ def test_point_models_without_layers_or_particles():
         net(np.zeros((2, 3, 4)), np.ones((2, 3), bool))
     with pytest.raises(ValueError, match=r"tokens: x must be \[B, N, 8\], got shape \(2, 3, 4\)"):
         net.tokens(np.zeros((2, 3, 4)))
+    for mask in (np.ones((2, 4), bool), np.ones((2, 3), int)):
+        with pytest.raises(ValueError, match=r"mask must be bool of shape \(2, 3\) with True"):
+            net.tokens(np.zeros((2, 3, 8)), mask)
     with pytest.raises(ValueError, match=r"head: token must be \[B, 1, 8\], got list"):
         net.head([])

@@ -148,8 +148,10 @@ def test_accuracy_of_one_column_of_scores_is_refused():
 
 def test_accuracy_needs_a_class_for_each_example():
     scores = np.array([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]])
-    with pytest.raises(ValueError, match=r"need classes of shape \(3,\), got \(2,\)"):
+    with pytest.raises(ValueError, match=r"classes of shape \(3,\), got shape \(2,\)"):
         training.accuracy(lambda x: x, scores, [1, 0])
+    with pytest.raises(ValueError, match=r"got shape \(3, 2\). Write y.argmax\(axis=-1\) for one-"):
+        training.accuracy(lambda x: x, scores, np.eye(2)[[1, 0, 1]])
 
 
 @pytest.mark.filterwarnings("ignore::tinyattn.check.SlipWarning")

@@ -116,7 +116,8 @@ class Astromer(nn.Module):
         """Return a vector for each observation, [B, T, d_model].
 
         Args:
-            times        times [B, T] in days, in any order, and evenly spaced or not
+            times        times [B, T] in the unit of `periods` (days by default), in any order. They
+                         need not be evenly spaced, and they may be NaN for padding
             magnitudes   magnitudes [B, T]. They may be NaN where they are hidden or padding
             keep         bool [B, T], True for observations, False for padding. If None, all are
                          observations
@@ -125,8 +126,9 @@ class Astromer(nn.Module):
                          observations, but no observation attends to it
 
         Raises:
-            ValueError: times are not [B, T], magnitudes, keep or visible do not have the shape of
-                times, or keep or visible is not bool
+            ValueError: times are not [B, T], or magnitudes, keep or visible have a different shape
+            ValueError: keep or visible is not bool, the time of an observation is not finite, or a
+                visible magnitude is not finite
             TypeError: times or magnitudes are not an array of numbers
         """
         x, seen = self._start(times, magnitudes, keep, visible)
@@ -206,7 +208,22 @@ def _check_light_curves(times, magnitudes, keep, visible):
                 f"of shape {mask.shape}"
             )
         masks.append(mask)
-    return masks[0], masks[0] & masks[1]
+    keep, visible = masks[0], masks[0] & masks[1]
+    _check_finite("Astromer", "times", times, keep, "observations")
+    _check_finite("Astromer", "magnitudes", magnitudes, visible, "visible observations")
+    return keep, visible
+
+
+def _check_finite(name, argument, values, used, parts):
+    """Raise ValueError if a number [B, T] is NaN or infinite where `used` is True."""
+    bad = np.argwhere(used & ~np.isfinite(to_array(values)))
+    if len(bad):
+        raise ValueError(
+            f"{name}: {argument} are NaN or infinite in {len(bad)} of {used.sum()} {parts}, first "
+            f"in observation {bad[0][1]} of curve {bad[0][0]}. Pass a keep that is False for "
+            f"{'this observation' if len(bad) == 1 else 'all of them'}, such as "
+            f"np.isfinite({argument})"
+        )
 
 
 # ---------------------------------------------------------------- heads
@@ -322,7 +339,7 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
     cannot assume that a visible magnitude is correct.
 
     Args:
-        magnitudes   magnitudes [B, T]
+        magnitudes   magnitudes [B, T]. They may be NaN for padding
         keep         bool [B, T], True for observations, False for padding. If None, all are
                      observations
         share        probability with which an observation is chosen
@@ -332,8 +349,9 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
         a `Hidden` with the arrays magnitudes, visible and asked, each [B, T]
 
     Raises:
-        ValueError: magnitudes are not [B, T], keep does not have their shape or is not bool, or
-            share is not from 0 to 1
+        ValueError: magnitudes are not [B, T], or the magnitude of an observation is not finite
+        ValueError: keep does not have the shape of magnitudes or is not bool, or share is not from
+            0 to 1
         TypeError: magnitudes are not numbers, or share is not a number
 
     Source: Donoso-Oliva et al. 2023, section 3.
@@ -343,10 +361,13 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
     if magnitudes.dtype.kind not in "fiub":
         raise TypeError(f"hide_magnitudes: magnitudes must be numbers, got {magnitudes.dtype}")
     if magnitudes.ndim != 2 or keep.shape != magnitudes.shape or keep.dtype != bool:
+        one = magnitudes.ndim == 1 and keep.shape == magnitudes.shape
+        advice = ". Write magnitudes[None] for one curve" if one else ""
         raise ValueError(
             "hide_magnitudes: magnitudes must be [B, T] and keep a bool array of the same shape, "
-            f"got shape {magnitudes.shape} and {keep.dtype} of shape {keep.shape}"
+            f"got shape {magnitudes.shape} and {keep.dtype} of shape {keep.shape}{advice}"
         )
+    _check_finite("hide_magnitudes", "magnitudes", magnitudes, keep, "observations")
     check_range("hide_magnitudes", 0, 1, share=share)
     asked = (rng.random(magnitudes.shape) < share) & keep
     how = rng.random(magnitudes.shape)

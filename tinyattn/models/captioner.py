@@ -80,7 +80,7 @@ class Regions(nn.Module):
             z [B, R, D], where z_j are the features of region j
 
         Raises:
-            ValueError: images is not [B, height, width, channels] with the layer's number of
+            ValueError: images are not [B, height, width, channels] with the layer's number of
                 channels, an integer array contains numbers above 1, or the images do not have
                 `count` regions
             TypeError: images do not consist of numbers
@@ -127,7 +127,7 @@ class CaptionerCells(nn.Module):
             z [B, R, D], where z_j are the features of cell j
 
         Raises:
-            ValueError: images is not [B, height, width, channels] with the layer's number of
+            ValueError: images are not [B, height, width, channels] with the layer's number of
                 channels, an integer array contains numbers above 1, height or width is not a
                 multiple of `cell`, or the images do not have `count` cells
             TypeError: images do not consist of numbers
@@ -217,8 +217,8 @@ class AdditiveScore(nn.Module):
         Args:
             h      state of the LSTM [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)` [B, R, K], if already computed, and then z is not used. If None, they
-                   are computed in this call
+            keys   result of `keys(z)` [B, R, K], which replaces z. If None, the keys are computed
+                   from z in this call
 
         Returns:
             e [B, R], the scores
@@ -271,8 +271,8 @@ class DotScore(nn.Module):
         Args:
             h      state of the LSTM [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)` [B, R, K], if already computed, and then z is not used. If None, they
-                   are computed in this call
+            keys   result of `keys(z)` [B, R, K], which replaces z. If None, the keys are computed
+                   from z in this call
 
         Returns:
             e [B, R], the scores
@@ -443,9 +443,9 @@ class _Captioner(nn.Module):
             (logits [B, T, V], attention weights [B, T, R] or None)
 
         Raises:
-            ValueError: tokens is not [B, T], images has a wrong shape, or the numbers of images and
-                captions differ
-            TypeError: tokens are not integers
+            ValueError: tokens are not [B, T], images have a wrong shape, or the numbers of images
+                and captions differ
+            TypeError: tokens are not integers, or images do not consist of numbers
             IndexError: a token is not from 0 to V - 1
         """
         shape, name = np.shape(to_array(tokens)), type(self).__name__
@@ -474,6 +474,9 @@ class _Captioner(nn.Module):
 
         Returns:
             (logits [B, V], new state, attention weights [B, R] or None)
+
+        Raises:
+            ValueError: word is not [B, d_word]
         """
         y, state, a = self.advance(word, memory, state)
         return self.head(y), state, a
@@ -481,9 +484,10 @@ class _Captioner(nn.Module):
     def loss(self, images, tokens, pad=0, penalty=0.0):
         """Return the mean cross-entropy over the N words of all captions, -1/N Σ log p(word).
 
-        The penalty (doubly stochastic attention) adds λ/(B R) Σ_bj (1 - Σ_t a_btj)² for the
-        attention weights a_btj of image b, word t and region j. It is small if every region
-        receives a total weight of about 1 during a caption.
+        The stop token at the end of a caption counts as a word. The penalty (doubly stochastic
+        attention) adds λ/(B R) Σ_bj (1 - Σ_t a_btj)² for the attention weights a_btj of image b,
+        word t and region j. It is small if every region receives a total weight of about 1 during a
+        caption.
 
         Args:
             images    images with values from 0 to 1 [B, height, width, channels]
@@ -496,10 +500,12 @@ class _Captioner(nn.Module):
             the loss, a Tensor of shape ()
 
         Raises:
-            ValueError: tokens is not [B, T + 1] with at least one word, the numbers of images and
-                captions differ, images has a wrong shape, the penalty is not finite or < 0, or a
-                captioner without attention is given a penalty
-            TypeError: tokens are not integers, or penalty or pad is not a number
+            ValueError: tokens are not [B, T + 1] with at least one word, images have a wrong shape,
+                or the numbers of images and captions differ
+            ValueError: the penalty is negative or not finite, or it is not 0 although the captioner
+                has no attention
+            TypeError: tokens are not integers, pad is not an integer, penalty is not a number, or
+                images do not consist of numbers
             IndexError: a token is not from 0 to V - 1
 
         Source: Xu et al. 2015, eq. 14.
@@ -547,9 +553,10 @@ class _Captioner(nn.Module):
             a list of `Caption`, the best caption found for each image
 
         Raises:
-            ValueError: images has a wrong shape, beams or max_len is below 1, or start or stop is
+            ValueError: images have a wrong shape, beams or max_len is below 1, or start or stop is
                 not a token id
-            TypeError: beams, max_len or length_penalty is not a number of the right kind
+            TypeError: beams, max_len or length_penalty is not a number of the right kind, or images
+                do not consist of numbers
             IndexError: start is not from 0 to V - 1
         """
         with no_grad(), eval_mode(self):
@@ -633,7 +640,8 @@ class Captioner(_Captioner):
             keys, and state is (h, c), each [B, d_state]
 
         Raises:
-            ValueError: images has a wrong shape, as in the `forward` of `regions`
+            ValueError: images have a wrong shape, as in the `forward` of `regions`
+            TypeError: images do not consist of numbers
         """
         z = self.regions(images)
         keys = self.attend.keys(z) if hasattr(self.attend, "keys") else None
@@ -741,8 +749,9 @@ class FixedCaptioner(_Captioner):
             (c [B, context], state), where state is (h, c) of the LSTM, each [B, d_state]
 
         Raises:
-            ValueError: images has a wrong shape, as in the `forward` of `regions`, or the number of
-                regions is not `count`
+            ValueError: images have a wrong shape, as in the `forward` of `regions`, or the number
+                of regions is not `count`
+            TypeError: images do not consist of numbers
         """
         z = self.regions(images)
         if z.shape[1] != self.count:

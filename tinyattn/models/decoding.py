@@ -29,10 +29,11 @@ def index_state(state, index):
     Args:
         state   memory of N sequences: arrays with the sequences on axis 0, or objects with a method
                 `rows(index)`, in tuples, lists or dicts. None stays None
-        index   indices [M] of the sequences, which may be omitted or repeated
+        index   indices [M] of sequences. A sequence may be omitted or repeated
 
     Raises:
         TypeError: the state contains an object that cannot be indexed by sequence
+        IndexError: there is no sequence with one of these indices
     """
     if state is None:
         return None
@@ -75,8 +76,8 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
         probabilities [..., V], an array in float64
 
     Raises:
-        ValueError: temperature, top_k or top_p is out of range, or the largest logit of a row is
-            not finite
+        ValueError: temperature, top_k or top_p is out of range, there are no logits, or the largest
+            logit of a row is not finite
 
     Source: Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p).
     """
@@ -173,9 +174,9 @@ def decode(
         a list of B integer arrays, each with up to max_len tokens
 
     Raises:
-        TypeError: step does not return (logits, state)
-        ValueError: start or the logits have the wrong shape, the largest logit is not finite, stop
-            is not integers, or an argument is out of range
+        ValueError: start or stop does not consist of token ids, or another argument is out of range
+        ValueError: the logits are not [B, V], or the largest logit of a row is not finite
+        TypeError: step does not return (logits, state), or max_len is not a whole number
     """
     out, length = decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, rng)
     return [row[:n] for row, n in zip(out, length, strict=True)]
@@ -225,8 +226,8 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         tokens            new tokens, without start and stop tokens
-        score             log_probability divided by the length penalty. Answers are sorted by this
-                          score
+        score             log_probability / ((5 + T) / 6)^length_penalty for T tokens, including
+                          the stop token. The best answer has the highest score
         log_probability   sum of the log probabilities of all tokens, including the stop token
         finished          True if the sequence ended with a stop token, False if it was cut at
                           max_len
@@ -243,11 +244,12 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
 
         score(y) = Σ_t log p(y_t | y_<t) / ((5 + |y|) / 6)^length_penalty
 
-    y_t is token t of a sequence y with |y| tokens, including the stop token. At each step, those of
-    the K likeliest continuations that end with a stop token become answers. The K likeliest
-    continuations that do not end are extended further. A search ends when it has K answers, or when
-    no partial sequence can still beat its best answer. With one beam, the search is the same as
-    `greedy`, and with one beam for each possible sequence, it is exhaustive.
+    y_t is token t of a sequence y with |y| tokens, including the stop token. Each step extends all
+    partial sequences by each of the V tokens. Of the K likeliest results, those that end with a
+    stop token become answers. The K likeliest without a stop token are extended further. A search
+    ends when it has K answers, or when no partial sequence can still beat its best answer. After
+    max_len tokens, the partial sequences become answers, too. With one beam, the search is the same
+    as `greedy`, and with one beam for each possible sequence, it is exhaustive.
 
     Args:
         step             as in `decode`, called with B tokens in the first step and with B·K in
@@ -264,9 +266,10 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
         a list with one entry for each sequence, a list of up to K `Hypothesis`, the best first
 
     Raises:
-        TypeError: step does not return (logits, state), or the state cannot be indexed
-        ValueError: beams or max_len is below 1, start or the logits have the wrong shape, or the
-            largest logit is not finite
+        ValueError: beams or max_len is below 1, or start or stop does not consist of token ids
+        ValueError: the logits are not [N, V], or the largest logit of a row is not finite
+        TypeError: step does not return (logits, state), the state cannot be indexed, or beams,
+            max_len or length_penalty is not a number of the right kind
 
     Source: Wu et al. 2016, eq. 14 (without the coverage term).
     """

@@ -140,9 +140,9 @@ class DGCNN(_OnFeatures):
                     belongs to the b-th smallest index. None: all points are in one cloud
 
         Raises:
-            ValueError: x is not [N, in_features] with N >= 1, a number in x is not finite, batch is
-                not N whole numbers, or there is only one cloud in training, where batch norm needs
-                at least two
+            ValueError: x is not [N, in_features] with N >= 1, a number in x is not finite, or batch
+                is not N whole numbers
+            ValueError: there is only one cloud in training, where batch norm needs at least two
             TypeError: x does not consist of numbers
         """
         name = type(self).__name__
@@ -215,9 +215,9 @@ class DGCNNSegmentation(_OnFeatures):
                     are in one cloud
 
         Raises:
-            ValueError: x is not [N, in_features] with N >= 1, a number in x is not finite, batch is
-                not N whole numbers, or there is only one point in training, where batch norm needs
-                at least two
+            ValueError: x is not [N, in_features] with N >= 1, a number in x is not finite, or batch
+                is not N whole numbers
+            ValueError: there is only one point in training, where batch norm needs at least two
             TypeError: x does not consist of numbers
         """
         name = type(self).__name__

@@ -80,8 +80,11 @@ class GPT(nn.Module):
             IndexError: as in `forward`
             RuntimeError: as in `forward`
         """
-        ids, listed = as_tensor(ids), isinstance(cache, list | tuple)
-        positions = cache[0].positions(ids.shape[-1]) if listed and cache else None
+        ids = as_tensor(ids)
+        check_ids("GPT", ids, self.max_len if cache is None else math.inf)
+        if cache is not None:
+            check_cache("GPT", cache, len(self.blocks.layers))
+        positions = None if cache is None else cache[0].positions(ids.shape[-1])
         x = self.dropout(self.positions(self.embedding(ids), positions))
         return self.blocks(x, causal=True, cache=cache)
 
@@ -108,8 +111,6 @@ class GPT(nn.Module):
             IndexError: an id is not from 0 to V - 1
             RuntimeError: a cache is used while gradients are recorded
         """
-        ids = as_tensor(ids)
-        check_ids("GPT", ids, self.max_len if cache is None else math.inf)
         return self.head(self.features(ids, cache))
 
     def empty_cache(self):
@@ -173,6 +174,27 @@ def check_ids(name, ids, max_len):
         if ids.ndim != 2:
             advice = ". Write ids[None] for one sequence" if ids.ndim == 1 else ""
         raise ValueError(f"{name}: ids must be [B, T]{limit}, got shape {ids.shape}{advice}")
+
+
+def check_cache(name, cache, num_layers):
+    """Raise TypeError unless the cache is a list with an `nn.KeyValueCache` for each layer."""
+    listed = isinstance(cache, list | tuple)
+    fits = listed and len(cache) == num_layers
+    wrong = [c for c in cache if not isinstance(c, nn.KeyValueCache)] if fits else []
+    twice = fits and len({id(c) for c in cache}) < num_layers
+    if fits and not wrong and not twice:
+        return
+    found = type(cache).__name__
+    if wrong:
+        is_class = isinstance(wrong[0], type)
+        kind = f"the class {wrong[0].__name__}" if is_class else type(wrong[0]).__name__
+        found = f"a {found} that contains {kind}"
+    elif listed:
+        found = f"a {found} " + ("with the same cache twice" if fits else f"of length {len(cache)}")
+    raise TypeError(
+        f"{name}: cache must be the result of empty_cache(), a list of length {num_layers} with an "
+        f"nn.KeyValueCache for each layer, got {found}"
+    )
 
 
 def init_weights(model, d_model, rng, num_layers=None):

@@ -160,9 +160,10 @@ class GravNetModel(Module):
                     one event
 
         Raises:
-            ValueError: x is not [N, in_features] with N >= 1, a number in x is not finite, batch is
-                not N whole numbers, an event has fewer than k hits with strict=True, or there is
-                only one hit in training, where batch norm needs at least two
+            ValueError: x is not [N, in_features] with N >= 1, a number in x is not finite, or batch
+                is not N whole numbers
+            ValueError: there is only one hit in training, where batch norm needs at least two, or
+                an event has fewer than k hits with strict=True
             TypeError: x does not consist of numbers
         """
         x = check_points("GravNetModel", x, self.norm.num_features)

@@ -18,7 +18,7 @@ from tinyattn.inference.quantized import numbers_in_blocks
 from tinyattn.models import gguf
 from tinyattn.models.bert import check_state
 from tinyattn.models.generation import generate
-from tinyattn.models.gpt import check_ids, init_weights
+from tinyattn.models.gpt import check_cache, check_ids, init_weights
 from tinyattn.nn.validation import check_heads, check_sizes
 from tinyattn.ops.quantized import QuantizedMatrix
 
@@ -101,6 +101,10 @@ class Llama(nn.Module):
             IndexError: as in `forward`
             RuntimeError: as in `forward`
         """
+        ids = as_tensor(ids)
+        check_ids("Llama", ids, math.inf)
+        if cache is not None:
+            check_cache("Llama", cache, len(list(self.layers)))
         return self.norm(self.layers(self.embed_tokens(ids), cache))
 
     def head(self, features):
@@ -127,8 +131,6 @@ class Llama(nn.Module):
             IndexError: an id is not from 0 to V - 1
             RuntimeError: a cache is used while gradients are recorded
         """
-        ids = as_tensor(ids)
-        check_ids("Llama", ids, math.inf)
         return self.head(self.features(ids, cache))
 
     def empty_cache(self):

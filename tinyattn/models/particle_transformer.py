@@ -17,6 +17,7 @@ from tinyattn.engine.convert import to_array
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
 from tinyattn.models.generation import eval_mode
+from tinyattn.models.particlenet import check_particles
 from tinyattn.nn.init import xavier_bound
 from tinyattn.nn.validation import check_sizes
 
@@ -367,8 +368,10 @@ class ParticleTransformer(nn.Module):
                        particles
 
         Raises:
-            ValueError: features are not [B, N, C], momenta are not [B, N, 4], mask is not bool
-                [B, N], or there is only one particle in training, where batch norm needs two
+            ValueError: features are not [B, N, C], momenta are not [B, N, 4], or mask is not bool
+                [B, N]
+            ValueError: a number of a particle is not finite, or there is only one particle in
+                training, where batch norm needs at least two
             TypeError: features or momenta are not an array of numbers
         """
         mask = _check_jets(features, momenta, mask, self.embed.input_bn.num_features)
@@ -419,14 +422,13 @@ class ParticleTransformer(nn.Module):
 
         Args:
             x      vectors of the particles [B, N, d], the result of `particles`
-            mask   as in `forward`
+            mask   bool [B, N], True for particles, False for padding. If None, all are particles
 
         Returns:
             a list of num_cls_layers + 1 tokens [B, 1, d]
 
         Raises:
-            ValueError: x is not [B, N, d], or mask is not [B, N]
-            TypeError: mask is not bool
+            ValueError: x is not [B, N, d], or mask is not bool [B, N]
         """
         d = self.cls_token.shape[-1]
         if not hasattr(x, "shape") or len(x.shape) != 3 or x.shape[2] != d:
@@ -435,6 +437,7 @@ class ParticleTransformer(nn.Module):
                 f"ParticleTransformer.tokens: x must be [B, N, {d}], got {got}. Pass the result of "
                 "particles(features, momenta, mask)"
             )
+        mask = None if mask is None else _check_mask(mask, x.shape[:2])
         tokens = [np.broadcast_to(self.cls_token, (x.shape[0], 1, x.shape[-1]))]
         for block in self.cls_blocks:
             tokens.append(block(x, mask, token=tokens[-1]))
@@ -443,7 +446,8 @@ class ParticleTransformer(nn.Module):
     def head(self, token):
         """Return the scores of the classes [B, num_classes] for a class `token` [B, 1, d].
 
-        Raises ValueError if `token` has a different shape.
+        The token is usually the last result of `tokens`, and d is the last of embed_dims. Raises
+        ValueError if `token` has a different shape.
         """
         d = self.cls_token.shape[-1]
         if not hasattr(token, "shape") or token.shape != (len(token), 1, d):
@@ -483,7 +487,7 @@ class ParticleTransformer(nn.Module):
 
 
 def _check_jets(features, momenta, mask, C):
-    """Return the mask as a bool array [B, N]. Shapes that do not fit are an error."""
+    """Return the mask as a bool array [B, N], after a check of the arguments of the model."""
     for name, given in (("features", features), ("momenta", momenta)):
         if not hasattr(given, "shape") and (name, given) != ("momenta", None):
             raise TypeError(
@@ -504,11 +508,20 @@ def _check_jets(features, momenta, mask, C):
             f"ParticleTransformer: expected features [B, N, {C}] and momenta [B, N, 4] (E, px, py, "
             f"pz), got shape{'s' * bool(got)} {features.shape}{got}{advice}"
         )
-    mask = np.ones(features.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
-    if mask.dtype != bool or mask.shape != features.shape[:2]:
+    shape = features.shape[:2]
+    mask = np.ones(shape, bool) if mask is None else _check_mask(mask, shape)
+    used = {"features": features} | ({} if momenta is None else {"momenta": momenta})
+    check_particles("ParticleTransformer", mask, **used)
+    return mask
+
+
+def _check_mask(mask, shape):
+    """Return the mask as an array, or raise ValueError unless it is bool and has this shape."""
+    mask = np.asarray(to_array(mask))
+    if mask.dtype != bool or mask.shape != shape:
         raise ValueError(
-            f"ParticleTransformer: mask must be bool of shape {features.shape[:2]} with True for "
-            f"particles, got {mask.dtype} of shape {mask.shape}"
+            f"ParticleTransformer: mask must be bool of shape {shape} with True for particles, got "
+            f"{mask.dtype} of shape {mask.shape}"
         )
     return mask
 

