@@ -247,7 +247,7 @@ def test_options_of_numpy_do_not_change_the_dtype(make):
         optimizer.step()
         schedule.step()
     optimizer.lr = np.float64(0.2)
-    p.grad = np.ones(3, np.float32)
+    p.grad = np.ones(3)  # a gradient written by hand
     optimizer.step()
     assert p.dtype == np.float32
     assert all(getattr(v, "dtype", p.dtype) == p.dtype for v in optimizer.state[0].values())

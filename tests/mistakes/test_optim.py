@@ -177,3 +177,6 @@ def test_a_gradient_that_is_not_an_array_is_described(make):
     p.grad = 0
     with pytest.raises(ValueError, match="its gradient is 0. Write an array .* or None"):
         optimizer.step()
+    p.grad = np.ones(p.shape) * 1j
+    with pytest.raises(TypeError, match="has a gradient of dtype complex128. Write an array of re"):
+        optimizer.step()

@@ -215,6 +215,7 @@ class Adam(Optimizer):
         Raises:
             ValueError: the shape of a parameter has changed since the optimizer was made, or its
                 gradient has a different shape
+            TypeError: a gradient does not consist of real numbers
         """
         with_gradient = [p for p in self._parameters() if p.grad is not None]
         if not _by_kernel(with_gradient):

@@ -120,6 +120,11 @@ class Optimizer:
                     f"{type(self).__name__}: a parameter has shape {shape}, but its gradient is "
                     f"{what}. Write an array of the same shape into .grad, or None for no gradient"
                 )
+            if p.grad is not None and p.grad.dtype.kind not in "iuf":
+                raise TypeError(
+                    f"{type(self).__name__}: a parameter of shape {shape} has a gradient of dtype "
+                    f"{p.grad.dtype}. Write an array of real numbers into .grad"
+                )
 
     def _parameters(self):
         return [p for g in self.param_groups for p in g["params"]]
@@ -150,6 +155,7 @@ class Optimizer:
         Raises:
             ValueError: the shape of a parameter has changed since the optimizer was made, or its
                 gradient has a different shape
+            TypeError: a gradient does not consist of real numbers
         """
         self._check_shapes()
         states = iter(self.state)
@@ -158,7 +164,7 @@ class Optimizer:
                 state = next(states)
                 if p.grad is not None:
                     g = p.grad.data if isinstance(p.grad, Tensor) else p.grad
-                    p.data = self.update(p.data, g, state, group)
+                    p.data = self.update(p.data, g.astype(p.dtype, copy=False), state, group)
 
     def update(self, theta, g, state, group):
         """Return the new values of one parameter, an array. Every subclass defines this method.
