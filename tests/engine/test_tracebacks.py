@@ -165,7 +165,6 @@ def without_parentheses():
         (lambda x: x.numpy().unsqueeze(0), "np.expand_dims(x, 0)"),
         (lambda x: without_parentheses(), "with ta.no_grad():"),
         (lambda x: ta.no_grad(np.exp), "@ta.no_grad()"),
-        (lambda x: F.multinomial(F.softmax(x), 1), "F.multinomial(p, rng=0)"),
         (lambda x: ta.load("w.safetensors", x), "model.load_state_dict(ta.load(path))"),
         (
             lambda x: torch.save(x, "w.pt"),  # noqa: F821

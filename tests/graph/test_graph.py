@@ -34,7 +34,7 @@ def test_a_graph_keeps_its_own_edges_and_is_frozen():
         g.src = src
     assert (g.num_edges, g.num_graphs) == (2, 1)
     assert g.in_degree.tolist() == [0, 1, 1, 0]
-    assert repr(Graph([0], [1], 2, x=np.ones((2, 3)))) == "Graph(2 nodes, 1 edges, x [2, 3])"
+    assert repr(Graph([0], [1], 2, x=np.ones((2, 3)))) == "Graph(2 nodes, 1 edge, x [2, 3])"
 
 
 def test_batch_keeps_graphs_apart():

@@ -117,6 +117,23 @@ def test_behind_long_texts_on_any_number_of_threads(make):
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5 * np.abs(expected).max())
 
 
+class Twice(nn.Module):
+    """A model of one's own, whose `generate` does not know the argument `compiled`."""
+
+    def __init__(self):
+        self.norm = nn.RMSNorm(4)
+
+    def generate(self, x):
+        return self.norm(self.norm(x))
+
+
+def test_generate_of_a_model_of_ones_own():
+    model, x = Twice(), np.ones((2, 4), np.float32)
+    y = inference.compile(model).generate(x)
+    np.testing.assert_array_equal(y.data, model.generate(x).data)
+    assert not y.requires_grad
+
+
 @pytest.mark.parametrize(
     "make", [lambda: gpt(24, 3), lambda: llama(24, 4, 2)], ids=["GPT", "Llama"]
 )

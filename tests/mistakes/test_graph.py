@@ -53,6 +53,10 @@ def test_wrong_input_of_condensation():
         condensation_loss(beta, x, truth, q_min=-1)
     with pytest.raises(ValueError, match="condense: expected beta"):
         condense(beta, x[:2])
+    with pytest.raises(ValueError, match="condense: expected beta between 0 and 1, got .* sigmoid"):
+        condense(np.array([-3.0, 0.5, 4.0]), x)
+    with pytest.raises(ValueError, match="truth to be 1 whole number, the object of each point"):
+        condensation_loss(beta[:1], x[:1], truth)
     with pytest.raises(ValueError, match="match: found and truth must both be whole numbers"):
         match(truth, truth[:2])
     with pytest.raises(TypeError, match=r"an array \[N\], got a tuple of 2 arrays. Unpack both"):
@@ -137,11 +141,17 @@ def test_edges_of_neighbours_need_sorted_finite_points():
 
 def test_pools_name_their_own_arguments():
     x = np.ones((3, 2))
-    with pytest.raises(ValueError, match="global_max_pool: batch must have an index for each of"):
+    with pytest.raises(ValueError, match="global_max_pool: batch must be 3 whole numbers, the gra"):
         graph.global_max_pool(x, [0])
+    with pytest.raises(ValueError, match="batch must be 1 whole number, the graph of each node"):
+        graph.global_max_pool(x[:1], [0, 0])
+    with pytest.raises(TypeError, match="got Graph. Pass the batch of the graph, graph.batch"):
+        graph.global_add_pool(x, Graph([], [], 3))
+    with pytest.raises(TypeError, match="global_add_pool: x must be numbers, got bool"):
+        graph.global_add_pool([True, False], None)
     with pytest.raises(TypeError, match="global_add_pool: batch must be whole numbers, .* <U1"):
         graph.global_add_pool(x, ["a", "b", "c"])
-    with pytest.raises(ValueError, match=r"only one graph, but batch\[0\] is -1"):
+    with pytest.raises(ValueError, match=r"are numbered from 0, but batch\[0\] is -1"):
         graph.global_mean_pool(x, [-1, -1, 0])
     with pytest.raises(ValueError, match="global_mean_pool: size must be a whole number of graphs"):
         graph.global_mean_pool(x, [0, 0, 0], 1.5)
@@ -260,9 +270,9 @@ def test_wrong_messages_are_refused():
     g, x = some_graph(), rng.normal(size=(6, 2))
     with pytest.raises(ValueError, match="aggregate must be one of sum, mean, .*, got 'add'"):
         graph.propagate(x, g, lambda x_j, x_i: x_i, "add")
-    with pytest.raises(ValueError, match=r"for each of the 6 nodes, got shape \(5, 2\)"):
+    with pytest.raises(ValueError, match=r"6 rows, one for each node, got shape \(5, 2\)"):
         graph.propagate(x[:5], g, lambda x_j, x_i: x_i)
-    with pytest.raises(ValueError, match="a row for each of the 14 edges, got shape"):
+    with pytest.raises(ValueError, match="must return 14 rows, one for each edge, got shape"):
         graph.propagate(x, g, lambda x_j, x_i: np.sum(x_i, axis=0))
 
 
@@ -317,9 +327,7 @@ def test_what_is_no_graph_and_no_array_is_refused_by_name():
         TypeError, match="the message function must return an array or Tensor, got NoneType"
     ):
         graph.propagate(x, g, lambda x_j, x_i: None)
-    with pytest.raises(
-        ValueError, match=r"x must have a row for each of the 6 nodes, got shape \(\)"
-    ):
+    with pytest.raises(ValueError, match=r"x must have 6 rows, one for each node, got shape \(\)"):
         graph.propagate(np.array(1.0), g, lambda x_j, x_i: x_i)
 
 
@@ -439,7 +447,7 @@ def test_wrong_input_of_layers_on_points():
         GravNetConv(3, 3, 2, 4, 2)(x[:, :2])
     with pytest.raises(ValueError, match="rows from 0 to 1, but .* is 5"):
         edge_conv(nn.Linear(6, 3), x[:2], np.array([[0], [5]]))
-    with pytest.raises(ValueError, match=r"for each of the 5 points, got shape \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"5 rows, one for each point, got shape \(2, 1\)"):
         edge_conv(nn.Linear(6, 3), x, np.array([[0], [4]]))
     with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
         GravNetConv(3, 3, 2, 4, 0)
@@ -457,7 +465,7 @@ def test_edge_conv_refuses_a_table_that_names_no_points(layer):
         match="edge_conv: index must consist of whole numbers .*, got float64. Convert it",
     ):
         edge_conv(layer, x, np.array([[0.0], [1.7], [2.0]]))
-    with pytest.raises(ValueError, match="got object. Pass the first result of knn"):
+    with pytest.raises(ValueError, match="got NoneType. Pass the first result of knn"):
         edge_conv(layer, x, None)
     with pytest.raises(
         ValueError, match="edge_conv: index must contain only rows from 0 to 2, but .* is -1"
@@ -562,7 +570,7 @@ def test_features_that_a_graph_of_networkx_does_not_have(options, message):
 def test_places_belong_to_the_points():
     x = points(40, 3).astype(np.float32)
     layer = DynamicEdgeConv(nn.Linear(6, 4, rng=0), 5)
-    with pytest.raises(ValueError, match="places must have a row for each of the 40 points"):
+    with pytest.raises(ValueError, match="places must have 40 rows, one for each point"):
         layer(x, batch_of(4, 16, 20), x[:39])
 
 

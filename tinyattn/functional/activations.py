@@ -8,6 +8,7 @@ from tinyattn.engine.convert import as_float, as_tensor
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
+from tinyattn.functional.linear import check_axis
 from tinyattn.ops import activations
 from tinyattn.ops import softmax as ops
 
@@ -152,8 +153,9 @@ def softmax(x, axis=-1):
 
     Raises:
         ValueError: x has no such axis
+        TypeError: axis is not a whole number, a tuple of them, or None
     """
-    return ops.softmax(as_float(x), axis)
+    return ops.softmax(_float_along("softmax", x, axis), axis)
 
 
 @with_torch_hints
@@ -170,8 +172,9 @@ def log_softmax(x, axis=-1):
 
     Raises:
         ValueError: x has no such axis
+        TypeError: axis is not a whole number, a tuple of them, or None
     """
-    return ops.log_softmax(as_float(x), axis)
+    return ops.log_softmax(_float_along("log_softmax", x, axis), axis)
 
 
 @with_torch_hints
@@ -187,13 +190,25 @@ def logsumexp(x, axis=-1, keepdims=False):
 
     Raises:
         ValueError: x has no such axis
+        TypeError: axis is not a whole number, a tuple of them, or None
     """
-    x = as_float(x)
+    x = _float_along("logsumexp", x, axis)
     top = np.max(x.data, axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     with np.errstate(divide="ignore"):  # ln 0 = -inf is the right answer
         y = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
     return y if keepdims else np.squeeze(y, axis)
+
+
+def _float_along(name, x, axis):
+    """Return x in floating point, after a check of `axis`. A single number has the axes 0 and -1.
+
+    `name` begins the message of an error.
+    """
+    x = as_float(x)
+    if x.ndim or not (isinstance(axis, int) and axis in (0, -1)):
+        check_axis(name, x, axis)
+    return x
 
 
 @with_torch_hints

@@ -48,9 +48,9 @@ def scaled_dot_product_attention(
         y [..., T, E]
 
     Raises:
-        ValueError: q, k or v has fewer than two axes, q and k differ in D, k and v differ in S, the
-            leading axes do not broadcast, the mask or the bias does not broadcast, scale is NaN, or
-            impl is unknown
+        ValueError: q, k or v has fewer than two axes, q and k differ in D, k and v differ in S, or
+            the leading axes do not broadcast
+        ValueError: the mask or the bias does not broadcast, scale is NaN, or impl is unknown
         TypeError: the mask is not bool, q, k, v or bias is not floating point, scale is not a
             number, or impl is "sums" or "kernel" and the dtype is float16
 
@@ -101,8 +101,9 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
     *lead, T, wide = x.shape
     if wide % (3 * num_heads):
         raise ValueError(
-            f"packed_self_attention: x has {wide} features, which cannot be divided among queries, "
-            f"keys and values of {num_heads} heads. Use a multiple of 3 * num_heads features"
+            f"packed_self_attention: x has {wide} feature{'' if wide == 1 else 's'}, which cannot "
+            f"be divided among queries, keys and values of {num_heads} "
+            f"head{'' if num_heads == 1 else 's'}. Use a multiple of 3 * num_heads features"
         )
     mask = None if mask is None else to_array(_bool_mask("packed_self_attention", mask))
     if bias is not None:
@@ -153,7 +154,7 @@ def _check_inputs(q, k, v, mask, bias, scale):
 
     Without values, v is None.
     """
-    owner = "attention_weights" if v is None else "attention"
+    owner = "attention_weights" if v is None else "scaled_dot_product_attention"
     q, k = _tensor(owner, q, "q"), _tensor(owner, k, "k")
     v = None if v is None else _tensor(owner, v, "v")
     bias = None if bias is None else _tensor(owner, bias, "bias")
@@ -185,10 +186,10 @@ def _check_inputs(q, k, v, mask, bias, scale):
 def _tensor(owner, x, name):
     x = as_tensor(x)
     if x.dtype.kind != "f":
-        raise TypeError(
-            f"{owner}: {name} must be floating point, got {x.dtype}. Convert it with "
-            ".astype(np.float32)"
-        )
+        advice = "Convert it with .astype(np.float32)"
+        if name == "bias" and x.dtype == bool:
+            advice = "If True means that a query may attend to a key, pass it as mask="
+        raise TypeError(f"{owner}: {name} must be floating point, got {x.dtype}. {advice}")
     return x
 
 

@@ -84,10 +84,15 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
             f"{name}: weight must be [out, in / groups, *kernel] with {n + 2} axes, got shape "
             f"{weight.shape}"
         )
-    if weight.shape[0] % groups:
+    if 0 in kernel:
         raise ValueError(
-            f"{name}: weight has {weight.shape[0]} output channels (shape {weight.shape}), which "
-            f"groups={groups} does not divide. Make their number a multiple of groups"
+            f"{name}: expected a kernel of size >= 1, got weight of shape {weight.shape}"
+        )
+    if weight.shape[0] % groups:
+        channels = f"{weight.shape[0]} output channel{'' if weight.shape[0] == 1 else 's'}"
+        raise ValueError(
+            f"{name}: weight has {channels} (shape {weight.shape}), which groups={groups} does not "
+            "divide. Make their number a multiple of groups"
         )
     if x.shape[1] != weight.shape[1] * groups:
         raise ValueError(
@@ -138,8 +143,8 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
 
     Raises:
         ValueError: lengths is not a tuple of whole numbers >= 0, the window is longer than an axis
-            with its padding, or another argument is negative, 0 (except for padding) or neither a
-            whole number nor a tuple of them
+            with its padding, or another argument does not consist of whole numbers >= 1 (for
+            padding, >= 0)
 
     Source: slide K03.
     """
@@ -186,8 +191,8 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 
     Raises:
         ValueError: x, weight or bias does not have these axes, the channels do not match, groups
-            does not divide O, the window is longer than x with its padding, or an option is out of
-            its range or unknown
+            does not divide O, or the window is longer than x with its padding
+        ValueError: K is 0, or an option is out of its range or unknown
         TypeError: groups is not a whole number, or impl does not support the dtype
     """
     return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, impl, 1)
@@ -218,8 +223,8 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 
     Raises:
         ValueError: x, weight or bias does not have these axes, the channels do not match, groups
-            does not divide O, the window is longer than x with its padding, or an option is out of
-            its range or unknown
+            does not divide O, or the window is longer than x with its padding
+        ValueError: KH or KW is 0, or an option is out of its range or unknown
         TypeError: groups is not a whole number, or impl does not support the dtype
     """
     return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, impl, 2)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tinyattn.engine.convert import as_tensor, to_array
-from tinyattn.engine.ranges import check_range
+from tinyattn.engine.ranges import check_range, is_number
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import matmul
 from tinyattn.ops.index import getitem
@@ -36,7 +36,7 @@ def check_indices(name, ids, n, ignore=None, what="ids"):
     for other numbers, IndexError for whole numbers outside of the range, and ValueError for rows of
     different lengths.
     """
-    given, ids = ids, _ids(name, ids, what)
+    given, ids = ids, ids_of(name, ids, what)
     expected = f"integers from 0 to {n - 1}" if n > 1 else "integers"
     if ids.dtype.kind not in "iu":
         if ids.dtype == object:
@@ -63,7 +63,7 @@ def check_indices(name, ids, n, ignore=None, what="ids"):
     return ids
 
 
-def _ids(name, ids, what="ids"):
+def ids_of(name, ids, what="ids"):
     """Return ids as an array, or raise ValueError for a list of rows of different lengths."""
     try:
         return np.asarray(to_array(ids))
@@ -132,7 +132,7 @@ def one_hot(ids, num_classes=None):
         IndexError: an id is negative, or not below num_classes
         ValueError: num_classes is negative, or ids has rows of different lengths
     """
-    ids = _ids("one_hot", ids)
+    given, ids = ids, ids_of("one_hot", ids)
     if num_classes is None:
         number = ids.size and ids.dtype.kind in "iu"
         if number and ids.min() < 0:
@@ -142,23 +142,34 @@ def one_hot(ids, num_classes=None):
             )
         num_classes = max(int(ids.max()) + 1, 1) if number else 0
     check_range("one_hot", 0, whole=True, num_classes=num_classes)
-    ids = check_indices("one_hot", ids, num_classes)
+    ids = check_indices("one_hot", given, num_classes)
     return as_tensor((ids[..., None] == np.arange(num_classes)).astype(np.int64))
 
 
-def _check_axis(name, x, axis):
-    """Raise ValueError for an axis that x does not have, which may be the default 1."""
+def check_axis(name, x, axis, what="x"):
+    """Raise unless `axis` is an axis of x, a tuple of different axes, or None for all axes.
+
+    `name` begins the message of an error, and `what` is the name of x.
+    """
+    if axis is None or (type(axis) is int and -x.ndim <= axis < x.ndim):
+        return
     axes = axis if isinstance(axis, tuple) else (axis,)
-    wrong = [a for a in axes if isinstance(a, int) and not -x.ndim <= a < x.ndim]
+    if not all(is_number(a, whole=True) for a in axes):
+        raise TypeError(
+            f"{name}: axis must be a whole number, a tuple of them, or None, got {axis!r}"
+        )
+    wrong = [int(a) for a in axes if not -x.ndim <= a < x.ndim]
     if wrong:
-        advice = ". For vectors along the last axis, pass axis=-1" if x.ndim else ""
-        raise ValueError(f"{name}: an array of shape {x.shape} has no axis {wrong[0]}{advice}")
+        advice = ". For the last axis, pass axis=-1" if x.ndim else ""
+        raise ValueError(f"{name}: {what} of shape {x.shape} has no axis {wrong[0]}{advice}")
+    if len({a % x.ndim for a in axes}) < len(axes):
+        raise ValueError(f"{name}: axis must not name an axis twice, got {axis!r}")
 
 
-def _length(name, x, p, axis, eps):
+def _length(name, x, p, axis, eps, what="x"):
     """Return (Σ|x|ᵖ)^(1/p) along an axis, but at least eps, so that 0/0 cannot occur."""
     check_range(name, 0, below=math.inf, eps=eps)
-    _check_axis(name, x, axis)
+    check_axis(name, x, axis, what)
     if p == 2:
         s = np.sum(x * x, axis=axis, keepdims=True)
         small = np.less(to_array(s), eps * eps)
@@ -188,7 +199,7 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
 
     Raises:
         ValueError: p is not positive, eps is negative or not finite, or x has no such axis
-        TypeError: p or eps is not a number
+        TypeError: p or eps is not a number, or axis is not a whole number
         NotImplementedError: p is not 2, and there are several axes
     """
     check_range("normalize", above=0, p=p)
@@ -211,7 +222,7 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     Raises:
         ValueError: the shapes do not broadcast or have no such axis, or eps is negative or not
             finite
-        TypeError: eps is not a number
+        TypeError: eps is not a number, or axis is not a whole number
     """
     x1, x2 = as_tensor(x1), as_tensor(x2)
     try:
@@ -226,5 +237,5 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
         wide = [x.astype(np.float32) for x in (x1, x2)]
         return cosine_similarity(*wide, axis, eps).astype(np.float16)
     name = "cosine_similarity"
-    lengths = _length(name, x1, 2, axis, eps) * _length(name, x2, 2, axis, eps)
+    lengths = _length(name, x1, 2, axis, eps, "x1") * _length(name, x2, 2, axis, eps, "x2")
     return np.squeeze(np.sum(x1 * x2, axis=axis, keepdims=True) / lengths, axis)

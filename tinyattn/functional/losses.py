@@ -13,7 +13,7 @@ from tinyattn.engine.convert import as_float, as_tensor, to_array
 from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.functional.activations import log_softmax
-from tinyattn.functional.linear import check_indices, first_index
+from tinyattn.functional.linear import check_indices, first_index, ids_of
 from tinyattn.ops import losses as ops
 from tinyattn.ops.activations import softplus
 from tinyattn.ops.index import take_along_axis
@@ -161,9 +161,9 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
         reduction   "mean" or "sum" of the losses, or "none" for the loss of each element
 
     Raises:
-        ValueError: the shapes differ, a probability or target is not between 0 and 1, weight is
-            negative or does not broadcast, only the target requires a gradient, or reduction is
-            unknown
+        ValueError: the shapes differ, a probability or target is not between 0 and 1, or only the
+            target requires a gradient
+        ValueError: weight is negative or does not broadcast, or reduction is unknown
         TypeError: weight does not consist of real numbers
     """
     input, target = _same_shape("binary_cross_entropy", input, target)
@@ -206,9 +206,9 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
         pos_weight   factor w >= 0 of the positive examples, broadcast to x, or None for 1
 
     Raises:
-        ValueError: the shapes differ, a target is not between 0 and 1, weight or pos_weight is
-            negative or does not broadcast, only the target requires a gradient, or reduction is
-            unknown
+        ValueError: the shapes differ, a target is not between 0 and 1, or only the target requires
+            a gradient
+        ValueError: weight or pos_weight is negative or does not broadcast, or reduction is unknown
         TypeError: weight or pos_weight does not consist of real numbers
     """
     input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
@@ -237,21 +237,26 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
         weight         weight >= 0 of each class [C], by which the losses are multiplied, or None
                        for 1. "mean" divides by the sum of the weights of all targets
         ignore_index   targets with this value have the loss 0 and do not count in the mean, which
-                       is NaN if all have it
+                       is NaN if all have it. None: all targets count
         reduction      "mean" or "sum" of the losses, or "none" for the loss of each example
 
     Raises:
         ValueError: input is a single number, target or weight does not have the shape above, a
             weight is negative, or reduction is unknown
-        TypeError: the targets are not whole numbers, or weight does not consist of real numbers
+        TypeError: the targets or ignore_index are not whole numbers, or weight does not consist of
+            real numbers
         IndexError: a target is neither in [0, C) nor ignore_index
     """
     input = as_tensor(input)
-    _check_classes("nll_loss", input)
+    _check_classes("nll_loss", input, target, ignore_index)
     return _nll_loss("nll_loss", input, target, weight, ignore_index, reduction)
 
 
-def _check_classes(name, input):
+def _check_classes(name, input, target, ignore_index):
+    """Raise for a single number as input, rows of different lengths, or a wrong ignore_index."""
+    if not hasattr(target, "shape"):
+        ids_of(name, target, "target")
+    check_range(name, whole=True, optional=("ignore_index",), ignore_index=ignore_index)
     if input.ndim == 0:
         raise ValueError(f"{name}: input must be [N, C, ...] or [C], got a single number")
 
@@ -353,34 +358,37 @@ def cross_entropy(
     Args:
         input             scores x [N, C, ...] for C classes, or [C] for a single example
         target            index of the right class of each example [N, ...], whole numbers in [0,
-                          C), or the probabilities of all classes in the shape of x, for which the
-                          loss is -Σ target ln softmax(x)
+                          C), or a single number for x [C]. Or the probabilities of all classes in
+                          the shape of x, for which the loss is -Σ target ln softmax(x)
         weight            weight >= 0 of each class [C], by which the losses are multiplied, or None
                           for 1. "mean" divides by the sum of the weights of all targets or, for
                           probabilities, by the number of examples
         ignore_index      targets with this value have the loss 0 and do not count in the mean,
-                          which is NaN if all have it. It has no effect on probabilities
+                          which is NaN if all have it. None: all targets count. It has no effect on
+                          probabilities
         reduction         "mean" or "sum" of the losses, or "none" for the loss of each example
         label_smoothing   ε, 0 <= ε <= 1. The probabilities of the target (1 for the right class)
                           become (1 - ε) target + ε / C
 
     Raises:
         ValueError: input is a single number, target or weight does not have the shape above, a
-            weight is negative, a probability is not from 0 to 1, only the target requires a
-            gradient, label_smoothing is out of its range, or reduction is unknown
-        TypeError: the targets are neither whole numbers nor probabilities, weight does not consist
-            of real numbers, or label_smoothing is not a number
+            probability is not from 0 to 1, or only the target requires a gradient
+        ValueError: a weight is negative, label_smoothing is out of its range, or reduction is
+            unknown
+        TypeError: the targets are neither whole numbers nor probabilities, ignore_index is not a
+            whole number, weight does not consist of real numbers, or label_smoothing is not a
+            number
         IndexError: a target is neither in [0, C) nor ignore_index
     """
     check_range("cross_entropy", 0, 1, label_smoothing=label_smoothing)
     input = as_tensor(input)
+    _check_classes("cross_entropy", input, target, ignore_index)
     if input.dtype.kind in "iub" and len(np.shape(target)) == input.ndim + 1:
         raise ValueError(
             f"cross_entropy: input has shape {input.shape} and dtype {input.dtype}, and target has "
             f"shape {np.shape(target)}. Are they swapped? Write cross_entropy(scores, labels)"
         )
     _check_order("cross_entropy", input, target)
-    _check_classes("cross_entropy", input)
     input = as_float(input)
     axis = 0 if input.ndim == 1 else 1
     soft = np.shape(target) == input.shape and np.asarray(to_array(target)).dtype.kind == "f"

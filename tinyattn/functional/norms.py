@@ -34,6 +34,11 @@ def _check_shapes(name, shape, **parameters):
     for what, p in parameters.items():
         if p is not None and np.shape(p) != shape:
             raise ValueError(f"{name}: {what} must have shape {shape}, got {np.shape(p)}")
+        if p is not None and not hasattr(p, "dtype"):
+            raise TypeError(
+                f"{name}: {what} must be an array, got {type(p).__name__}. Write np.array({what}, "
+                "np.float32)"
+            )
 
 
 def _wide(norm, x, *parameters):
@@ -59,8 +64,8 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     Raises:
         ValueError: the last axes of x, the weight or the bias do not have the shape
             normalized_shape, this shape is empty, or eps is negative or not finite
-        TypeError: normalized_shape is neither a whole number nor a tuple of them, or eps is not a
-            number
+        TypeError: normalized_shape is neither a whole number nor a tuple of them, weight or bias is
+            not an array, or eps is not a number
 
     Source: Ba, Kiros, Hinton 2016.
     """
@@ -88,8 +93,8 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     Raises:
         ValueError: the last axes of x or the weight do not have the shape normalized_shape, this
             shape is empty, or eps is negative or not finite
-        TypeError: normalized_shape is neither a whole number nor a tuple of them, eps is neither a
-            number nor None, or eps is None and x is not floating point
+        TypeError: normalized_shape is neither a whole number nor a tuple of them, weight is not an
+            array, eps is neither a number nor None, or eps is None and x is not floating point
 
     Source: Zhang, Sennrich 2019.
     """
@@ -129,11 +134,12 @@ def batch_norm(
         eps            ε >= 0, which keeps the divisor away from 0
 
     Raises:
-        ValueError: x has fewer than two axes, another argument is not [C], in training there are
-            fewer than two values of each feature, without training a running average is None, or
-            momentum or eps is outside of its range
-        TypeError: in training, a running average is not a floating-point array, or momentum or eps
-            is not a number
+        ValueError: x has fewer than two axes, another argument is not [C], or momentum or eps is
+            outside of its range
+        ValueError: training is True and there are fewer than two values of each feature, or
+            training is False and a running average is None
+        TypeError: momentum or eps is not a number, an average, weight or bias is not an array, or
+            training is True and an average is not floating point
 
     Source: Ioffe, Szegedy 2015.
     """
@@ -149,7 +155,6 @@ def batch_norm(
         )
     C = x.shape[1]
     running = {"running_mean": running_mean, "running_var": running_var}
-    _check_shapes("batch_norm", (C,), **running, weight=weight, bias=bias)
     for what, average in running.items():
         if average is None and not training:
             raise ValueError(
@@ -165,14 +170,16 @@ def batch_norm(
                 f"batch_norm: {what} must be a floating-point array, in which the new average is "
                 f"stored, got {getattr(average, 'dtype', type(average).__name__)}"
             )
+    _check_shapes("batch_norm", (C,), **running, weight=weight, bias=bias)
     n = math.prod((len(x), *x.shape[2:]))
     items = x if x.ndim == 2 else np.reshape(np.moveaxis(x, 1, -1), (n, C))
     if training:
         if n <= 1:
             raise ValueError(
-                f"batch_norm: training needs more than one value per feature, got x of shape "
-                f"{x.shape}. Drop a last batch of one example with data.batches(..., "
-                "drop_last=True), or call the model's eval() first if you do not train"
+                "batch_norm: the mean and variance of a batch need more than one value per "
+                f"feature, got x of shape {x.shape}. Drop a last batch of one example with "
+                "data.batches(..., drop_last=True), or call eval() on a model whose layers have "
+                "track_running_stats=True"
             )
         mean, var = norms.statistics(to_array(items))
         for average, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):

@@ -1,5 +1,7 @@
 """Random sampling from probabilities that a network computed."""
 
+from functools import wraps
+
 import numpy as np
 
 from tinyattn.engine.convert import to_array
@@ -8,6 +10,23 @@ from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.functional.linear import first_index
 
 
+def _one_draw(f):
+    """Return f, which explains a second argument by position, the number of draws in PyTorch."""
+
+    @wraps(f)
+    def call(*args, **options):
+        if len(args) > 1:
+            raise TypeError(
+                "multinomial: one index is drawn for each row, so leave out the number of draws, "
+                f"got {args[1]!r}. For n draws, pass np.stack([p] * n), and give a seed by name, "
+                "F.multinomial(p, rng=0)"
+            )
+        return f(*args, **options)
+
+    return call
+
+
+@_one_draw
 @with_torch_hints
 def multinomial(input, *, rng=None):
     """Draw one random index for each row of probabilities, which need not sum to 1 exactly.
@@ -27,7 +46,8 @@ def multinomial(input, *, rng=None):
     Raises:
         ValueError: input is a single number, a probability is negative, NaN or infinite, or a row
             has no positive probability
-        TypeError: input does not consist of real numbers, or rng is neither a seed nor a generator
+        TypeError: input does not consist of real numbers, a second argument is given by position,
+            or rng is neither a seed nor a generator
     """
     p = np.asarray(to_array(input))
     if p.dtype.kind not in "fiub":

@@ -94,8 +94,8 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
 
     Raises:
         ValueError: an argument does not have the shape above, truth or batch does not consist of
-            whole numbers, there are no points, a β is not in [0, 1], a coordinate is not finite,
-            q_min is negative or not finite, or s_B or s_C is NaN
+            whole numbers, there are no points, a β is not in [0, 1], or a coordinate is not finite
+        ValueError: q_min is negative or not finite, or s_B or s_C is NaN
         TypeError: q_min, s_B or s_C is not a number
 
     Source: Kieseler 2020 and slide KB02.
@@ -126,8 +126,8 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
 
     Raises:
         ValueError: an argument does not have the shape above, truth or batch does not consist of
-            whole numbers, there are no points, a β is not in [0, 1], a coordinate is not finite, or
-            q_min is negative or not finite
+            whole numbers, there are no points, a β is not in [0, 1], or a coordinate is not finite
+        ValueError: q_min is negative or not finite
         TypeError: q_min is not a number
     """
     return _terms("condensation_terms", beta, x, truth, property_loss, batch, q_min)
@@ -264,8 +264,8 @@ def _check_loss_arguments(name, beta, x, truth, property_loss, batch):
         floats = truth.shape == (N,) and truth.dtype.kind == "f"
         advice = ". Convert it with .astype(int)" if floats else ""
         raise ValueError(
-            f"{name}: expected truth to be {N} whole numbers, the object of each "
-            f"point (negative: noise), got {truth.dtype} of shape {truth.shape}{advice}"
+            f"{name}: expected truth to be {N} whole number{'' if N == 1 else 's'}, the object of "
+            f"each point (negative: noise), got {truth.dtype} of shape {truth.shape}{advice}"
         )
     if property_loss is not None and property_loss.shape != (N,):
         raise ValueError(
@@ -281,13 +281,18 @@ def _check_loss_arguments(name, beta, x, truth, property_loss, batch):
             f"{np.flatnonzero(np.isnan(values))[0]} of {N}. Look for NaN in the inputs, or in the "
             "weights after a training that diverged"
         )
-    if not (values.min() >= 0 and values.max() <= 1):
-        raise ValueError(
-            f"{name}: expected beta between 0 and 1, got values from {values.min():.3g} to "
-            f"{values.max():.3g}. Did you forget the sigmoid?"
-        )
+    _check_unit_interval(name, values)
     _finite(name, "x", to_array(x))
     return truth, _events(name, batch, N)
+
+
+def _check_unit_interval(name, beta):
+    """Raise ValueError unless all β are between 0 and 1."""
+    if beta.size and not (beta.min() >= 0 and beta.max() <= 1):
+        raise ValueError(
+            f"{name}: expected beta between 0 and 1, got values from {beta.min():.3g} to "
+            f"{beta.max():.3g}. Did you forget the sigmoid?"
+        )
 
 
 def _check_points(name, beta, x):
@@ -320,7 +325,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
     same β, the first one is chosen.
 
     Args:
-        beta     condensation strength β of each point [N]
+        beta     condensation strength β of each point [N], in [0, 1]
         x        coordinates of the points in the space where they condense [N, C]
         t_beta   a point starts an object only if its β is above this number
         t_d      largest distance of a point of the object from its condensation point, at least 0
@@ -330,11 +335,12 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
     Returns:
         (found [N], points [K]), arrays of int64. found[i] is the object of point i, from 0 to
         K - 1, or -1 if it belongs to none, and points[k] is the index of the condensation point of
-        object k. The objects of all events are numbered together
+        object k. The objects of all events are numbered together, one event after the other
 
     Raises:
-        ValueError: an argument does not have the shape above, t_d < 0, t_beta or t_d is NaN, beta
-            or x is NaN or infinite, or batch does not consist of whole numbers
+        ValueError: an argument does not have the shape above, a β is not in [0, 1], a coordinate is
+            not finite, or batch does not consist of whole numbers
+        ValueError: t_d < 0, or t_beta or t_d is NaN
         TypeError: t_beta or t_d is not a number
 
     Source: Kieseler 2020 and slide K58.
@@ -342,6 +348,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
     beta, x = np.asarray(to_array(beta)), np.asarray(to_array(x))
     _check_points("condense", beta, x)
     beta, x = _finite("condense", "beta", beta), _finite("condense", "x", x)
+    _check_unit_interval("condense", beta)
     check_range("condense", 0, t_d=t_d)
     check_range("condense", t_beta=t_beta)
     found, points = np.full(len(beta), -1), []

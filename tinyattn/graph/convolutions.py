@@ -37,7 +37,7 @@ class GCNConv(Module):
         in_channels      number of features of x
         out_channels     number of features of y
         add_self_loops   True: every node gets exactly one edge to itself, with the weight of its
-                         old one if there was one. False: the edges are used as they are
+                         existing self-loop if it has one. False: the edges are used as they are
         bias             False: no b is added
         rng              seed or numpy.random.Generator for the initial values, or None for the
                          default generator

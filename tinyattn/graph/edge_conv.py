@@ -31,6 +31,7 @@ from tinyattn.graph.validation import (
     check_matrix,
     check_points,
     check_table,
+    rows_for_each,
 )
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
 from tinyattn.nn.overrides import describe_override
@@ -205,14 +206,14 @@ class DynamicEdgeConv(Module):
         Args:
             x        features of the points
             batch    index of each point's cloud [N], whole numbers, or None for a single cloud
-            places   positions of the points [N, S], which decide who the nearest neighbours are, or
-                     None for x
+            places   positions of the points [N, S] that determine the nearest neighbours, or None
+                     for x
 
         Raises:
             ValueError: x or places is not a matrix with a row for each point, there are no points,
-                a number is not finite, nn accepts a different number of features or does not return
-                a row for each pair, batch is not N whole numbers, or a cloud has fewer than k
-                points and strict is True
+                a number is not finite, or batch is not N whole numbers
+            ValueError: nn accepts a different number of features or does not return a row for each
+                pair, or a cloud has fewer than k points and strict is True
         """
         x = check_points("DynamicEdgeConv", x)
         if places is not None:
@@ -220,8 +221,8 @@ class DynamicEdgeConv(Module):
         places = to_array(x if places is None else places)
         if len(places) != len(x):
             raise ValueError(
-                f"DynamicEdgeConv: places must have a row for each of the {len(x)} points of x, "
-                f"got shape {places.shape}"
+                f"DynamicEdgeConv: places must have {rows_for_each(len(x), 'point of x')}, got "
+                f"shape {places.shape}"
             )
         groups = group_by_k("DynamicEdgeConv", len(x), self.k, batch, self.strict)
         if len(groups) == 1:
@@ -256,9 +257,10 @@ def edge_conv(nn, x, index, aggr="max"):
         y [N, F']
 
     Raises:
-        ValueError: index does not have a row of whole numbers from 0 to N - 1 for each point, nn
-            accepts a different number of features or does not return a row for each pair, or aggr
-            is unknown
+        ValueError: x is not a matrix, index does not have a row of whole numbers from 0 to N - 1
+            for each point, or aggr is unknown
+        ValueError: nn accepts a different number of features, or does not return a row for each
+            pair
         TypeError: nn is not a module or function
     """
     check_callable("edge_conv", "nn", nn, "from [N·K, 2F] to [N·K, F']")
@@ -267,7 +269,7 @@ def edge_conv(nn, x, index, aggr="max"):
     index = check_table("edge_conv", index, x.shape[0])
     if len(index) != x.shape[0]:
         raise ValueError(
-            f"edge_conv: index must have a row for each of the {x.shape[0]} points, got shape "
+            f"edge_conv: index must have {rows_for_each(x.shape[0], 'point')}, got shape "
             f"{index.shape}"
         )
     return _edge_conv("edge_conv", nn, x, index, aggr)

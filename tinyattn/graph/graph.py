@@ -13,7 +13,7 @@ from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.ranges import is_number
 from tinyattn.engine.tracebacks import warn_caller
-from tinyattn.graph.validation import check_indices
+from tinyattn.graph.validation import check_indices, rows_for_each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,9 +35,10 @@ class Graph:
 
     Raises:
         ValueError: src, dst or batch is not a list of indices of existing nodes or graphs, an edge
-            connects two graphs of the batch, x, edge_attr, u or batch has the wrong number of rows,
-            num_nodes is not a whole number >= 0, or num_graphs is not a whole number that is larger
-            than all indices in batch (without batch, 1)
+            connects two graphs of the batch, or x, edge_attr, u or batch has the wrong number of
+            rows
+        ValueError: num_nodes is not a whole number >= 0, or num_graphs is not a whole number that
+            is larger than all indices in batch (without batch, 1)
         TypeError: src, dst or batch does not consist of whole numbers, or one edge_index [2, E] is
             given instead of src and dst
     """
@@ -87,8 +88,7 @@ class Graph:
             if value is not None and not (np.ndim(value) and len(value) == n):
                 shape = np.shape(to_array(value))
                 raise ValueError(
-                    f"Graph: {name} must have {n} row{'' if n == 1 else 's'}, one for each {of}, "
-                    f"got shape {shape}"
+                    f"Graph: {name} must have {rows_for_each(n, of)}, got shape {shape}"
                 )
 
     def _checked_num_graphs(self):
@@ -170,9 +170,10 @@ class Graph:
         )
 
     def __repr__(self):
-        parts = [f"{self.num_nodes} nodes", f"{self.num_edges} edges"]
+        counts = [(self.num_nodes, "node"), (self.num_edges, "edge")]
         if self.batch is not None:
-            parts.append(f"{self.num_graphs} graphs")
+            counts.append((self.num_graphs, "graph"))
+        parts = [f"{n} {of}{'' if n == 1 else 's'}" for n, of in counts]
         for name in ("x", "edge_attr", "u"):
             value = getattr(self, name)
             if value is not None:
@@ -220,10 +221,10 @@ def _array(function, name, rows):
 
 
 def _node_ids(name, ids):
-    ids = np.asarray(to_array(ids))
+    given, ids = ids, np.asarray(to_array(ids))
     what = "graph" if name == "batch" else "node"
     if ids.ndim != 1:
-        got = f"shape {ids.shape}" if ids.ndim or ids.dtype != object else type(ids[()]).__name__
+        got = f"shape {ids.shape}" if ids.ndim else type(given).__name__
         raise ValueError(f"Graph: {name} must be a list of {what} indices, got {got}")
     if ids.size and ids.dtype.kind not in "iu":
         advice = f"Pass {what} indices, such as [0, 1]"
@@ -248,8 +249,8 @@ def check_not_negative(function, batch):
 def batch(graphs):
     """Join several graphs into one Graph, whose `batch` is the index of each node's graph.
 
-    The features x, edge_attr and u are concatenated, so either all graphs or none of them must have
-    them.
+    The features x, edge_attr and u are concatenated, so each of the three must be present in all
+    graphs or in none.
 
     Args:
         graphs   list of G graphs, which get the indices 0, …, G - 1

@@ -18,8 +18,8 @@ def knn(x, k, batch=None, impl="auto"):
 
         d²_ij = Σ_d (x_id - x_jd)², in ascending order
 
-    A point is its own nearest neighbour, at distance 0. Points at equal distances are ordered by
-    their index.
+    A point is its own neighbour, at distance 0. Points at equal distances are ordered by their
+    index, so another point at the same position may come before it.
 
     Args:
         x       points [N, D]
@@ -39,9 +39,10 @@ def knn(x, k, batch=None, impl="auto"):
         indices are rows of x
 
     Raises:
-        ValueError: k is not a whole number >= 0, a cloud has fewer than k points, x is not a
-            matrix of real numbers, a coordinate is not finite or too large to be squared, batch is
-            not N whole numbers, or impl is unknown
+        ValueError: x is not a matrix of real numbers, a coordinate is not finite or too large to be
+            squared, or batch is not N whole numbers
+        ValueError: k is not a whole number >= 0, a cloud has fewer than k points, or impl is
+            unknown
 
     Source: slides K44, K50.
     """
@@ -84,9 +85,9 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
         a `Graph` without features, with its edges ordered by receiver
 
     Raises:
-        ValueError: k is not a whole number >= 0, a cloud has too few points, x is not a matrix of
-            real numbers, a coordinate is not finite or too large to be squared, batch is not N
-            whole numbers >= 0, or impl is unknown
+        ValueError: x is not a matrix of real numbers, a coordinate is not finite or too large to be
+            squared, or batch is not N whole numbers >= 0
+        ValueError: k is not a whole number >= 0, a cloud has too few points, or impl is unknown
     """
     x = to_array(x)
     k = _count("knn_graph", k)
@@ -119,8 +120,9 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
         a `Graph` without features, with its edges ordered by receiver and then by distance
 
     Raises:
-        ValueError: r is not a number >= 0, x is not a matrix of real numbers, a coordinate is not
-            finite or too large to be squared, batch is not N whole numbers >= 0, or impl is unknown
+        ValueError: x is not a matrix of real numbers, a coordinate is not finite or too large to be
+            squared, or batch is not N whole numbers >= 0
+        ValueError: r is not a number >= 0, or impl is unknown
 
     Source: slide K43.
     """
@@ -156,9 +158,9 @@ def knn_edges(x, k, batch):
         order of index
 
     Raises:
-        ValueError: k is not a whole number >= 0, x is not a matrix of real numbers, a coordinate is
-            not finite or too large to be squared, or batch is not N whole numbers in ascending
-            order
+        ValueError: x is not a matrix of real numbers, a coordinate is not finite or too large to be
+            squared, batch is not N whole numbers in ascending order, or k is not a whole number
+            >= 0
     """
     k, given = _count("knn_edges", k), batch
     x, _, order = _clouds("knn_edges", x, np.zeros(len(x), np.intp) if batch is None else batch)

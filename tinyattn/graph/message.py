@@ -10,7 +10,7 @@ from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.graph.graph import Graph
 from tinyattn.graph.segment import SEGMENT
-from tinyattn.graph.validation import check_choice
+from tinyattn.graph.validation import check_choice, rows_for_each
 
 
 @with_torch_hints
@@ -41,11 +41,6 @@ def propagate(x, graph, message, aggregate="sum"):
     """
     check_choice("propagate", "aggregate", aggregate, SEGMENT)
     x = nodes("propagate", x, graph)
-    if x.shape[:1] != (graph.num_nodes,):
-        raise ValueError(
-            f"propagate: x must have a row for each of the {graph.num_nodes} nodes, got shape "
-            f"{x.shape}"
-        )
     if not callable(message):
         raise TypeError(
             "propagate: message must be a function of (x_i, x_j), the receivers and the senders, "
@@ -57,10 +52,15 @@ def propagate(x, graph, message, aggregate="sum"):
             "propagate: the message function must return an array or Tensor, got "
             f"{type(messages).__name__}"
         )
+    if messages.dtype == bool:
+        raise TypeError(
+            "propagate: the message function must return numbers, got bool. Convert them with "
+            ".astype(int)"
+        )
     if messages.shape[:1] != (graph.num_edges,):
         raise ValueError(
-            f"propagate: the message function must return a row for each of the {graph.num_edges} "
-            f"edges, got shape {messages.shape}"
+            "propagate: the message function must return "
+            f"{rows_for_each(graph.num_edges, 'edge')}, got shape {messages.shape}"
         )
     return SEGMENT[aggregate](messages, graph.dst, graph.num_nodes)
 
@@ -93,7 +93,5 @@ def nodes(name, x, graph, features=None):
             f"{name}: x must be [{N}, {features}] (nodes, features), got shape {x.shape}"
         )
     if x.shape[:1] != (N,):
-        raise ValueError(
-            f"{name}: x must have a row for each of the {N} nodes, got shape {x.shape}"
-        )
+        raise ValueError(f"{name}: x must have {rows_for_each(N, 'node')}, got shape {x.shape}")
     return x

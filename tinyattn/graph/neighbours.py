@@ -4,7 +4,7 @@ The operations are in `ops/neighbours.py`.
 """
 
 from tinyattn.engine.convert import of_one_dtype
-from tinyattn.graph.validation import check_table
+from tinyattn.graph.validation import check_table, rows_for_each
 from tinyattn.ops import neighbours as ops
 
 
@@ -80,7 +80,7 @@ def squared_distances(x, index, impl="auto"):
     x, index = _check_arrays("squared_distances", index, x=x)
     if len(index) != x.shape[0]:
         raise ValueError(
-            f"squared_distances: index must have {x.shape[0]} rows, one for each point of x, got "
+            f"squared_distances: index must have {rows_for_each(x.shape[0], 'point of x')}, got "
             f"shape {index.shape}"
         )
     return ops.squared_distances(x, index, impl=impl)
@@ -100,8 +100,8 @@ def pair_sums(p, q, index, impl="auto"):
         y [N, K, F]
 
     Raises:
-        ValueError: p and q are not matrices of one shape with a row for each row of index, or
-            index does not consist of whole numbers from 0 to N - 1
+        ValueError: p and q are not matrices of one shape with a row for each row of index, index
+            does not consist of whole numbers from 0 to N - 1, or impl is unknown
     """
     p, q, index = _check_arrays("pair_sums", index, p=p, q=q)
     if p.shape != q.shape or len(index) != p.shape[0]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinyattn.engine.convert import as_float, as_tensor, to_array
 from tinyattn.engine.ranges import is_number
+from tinyattn.graph.graph import check_not_negative
 from tinyattn.graph.validation import check_indices
 from tinyattn.ops import segment as ops
 
@@ -122,23 +123,28 @@ def _graphs(name, x, batch, size):
     if not shape:
         advice = ". Pass its features, graph.x" if type(x).__name__ == "Graph" else ""
         raise ValueError(f"{name}: x must have a row for each node, got {type(x).__name__}{advice}")
-    if hasattr(x, "dtype") and x.dtype.kind == "b":
+    if np.asarray(to_array(x)).dtype == bool:
         raise TypeError(f"{name}: x must be numbers, got bool. Convert it with .astype(int)")
     if batch is None:
         return np.zeros(shape[0], np.intp), 1
-    batch = np.asarray(to_array(batch))
+    given, batch = batch, np.asarray(to_array(batch))
     if batch.size and batch.dtype.kind not in "iu":
         advice = ". Convert it with .astype(int)" if batch.dtype.kind == "f" else ""
+        got = batch.dtype
+        if batch.ndim == 0:
+            got = type(given).__name__
+            advice = ". Pass the batch of the graph, graph.batch" if got == "Graph" else ""
         raise TypeError(
-            f"{name}: batch must be whole numbers, the graph of each node, got {batch.dtype}"
-            f"{advice}"
+            f"{name}: batch must be whole numbers, the graph of each node, got {got}{advice}"
         )
     if batch.shape != shape[:1]:
+        n = shape[0]
         raise ValueError(
-            f"{name}: batch must have an index for each of the {shape[0]} nodes, got shape "
-            f"{batch.shape}"
+            f"{name}: batch must be {n} whole number{'' if n == 1 else 's'}, the graph of each "
+            f"node, got shape {batch.shape}"
         )
     if size is None:
+        check_not_negative(name, batch)
         size = max(int(batch.max(initial=-1)) + 1, int(batch.size > 0))
     elif not is_number(size, whole=True) or size < 0:
         raise ValueError(f"{name}: size must be a whole number of graphs >= 0, got {size!r}")

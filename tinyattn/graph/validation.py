@@ -35,11 +35,18 @@ def check_points(name, x, features=None, what="x"):
     return x
 
 
+def rows_for_each(n, of):
+    """Return "3 rows, one for each node" for n = 3 and of = "node", for an error message."""
+    return f"{n} row{'' if n == 1 else 's'}, one for each {of}"
+
+
 def check_matrix(name, x, features=None, what="x"):
     """Return points x [N, features] as a Tensor, or raise ValueError.
 
     With features=None, x may have any number of features. `what` is the name of x in the error.
     """
+    if x is None:
+        raise ValueError(f"{name}: {what} must be points [N, {features or 'F'}], got None")
     x = as_tensor(x)
     shape = x.shape
     if len(shape) != 2 or (features is not None and shape[1] != features):
@@ -67,14 +74,13 @@ def check_table(name, index, n):
             f"{name}: index must be one array [N, K], got a tuple of two. Unpack both results of "
             "knn: index, d2 = knn(x, k)"
         )
-    index = np.asarray(to_array(index))
+    given, index = index, np.asarray(to_array(index))
     if index.dtype.kind not in "iu":
         advice = "Pass the first result of knn"
         if index.dtype.kind in "fb":
             advice = "Convert it with .astype(int)"
-        raise ValueError(
-            f"{name}: index must consist of whole numbers (rows), got {index.dtype}. {advice}"
-        )
+        got = index.dtype if index.ndim else type(given).__name__
+        raise ValueError(f"{name}: index must consist of whole numbers (rows), got {got}. {advice}")
     index = np.array(index, np.int64, order="C")  # a copy is not affected by later changes
     if index.ndim != 2 or index.shape[1] < 1:
         raise ValueError(f"{name}: index must be [N, K] with K >= 1, got shape {index.shape}")
@@ -110,13 +116,14 @@ def check_batch(name, batch, N, of="cloud"):
 
     `of` is the word for what the number represents, a cloud or an event.
     """
-    batch = np.asarray(to_array(batch))
+    given, batch = batch, np.asarray(to_array(batch))
     if batch.shape != (N,) or batch.dtype.kind not in "iu":
         floats = batch.shape == (N,) and batch.dtype.kind == "f"
         advice = ". Convert it with .astype(int)" if floats else ""
+        got = f"{batch.dtype} of shape {batch.shape}" if batch.ndim else type(given).__name__
         raise ValueError(
             f"{name}: batch must be {N} whole number{'' if N == 1 else 's'}, the {of} of each "
-            f"point, got {batch.dtype} of shape {batch.shape}{advice}"
+            f"point, got {got}{advice}"
         )
     return batch
 
@@ -134,9 +141,10 @@ def check_widths(name, **widths):
 def check_callable(name, argument, value, shapes):
     """Raise TypeError unless an argument is a module or function, which maps these `shapes`."""
     if not callable(value):
+        got = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
         raise TypeError(
-            f"{name}: {argument} must be a module or function {shapes}, got {value!r}. Pass, "
-            "for example, nn.MLP([...])"
+            f"{name}: {argument} must be a module or function {shapes}, got {got}. Pass, for "
+            "example, nn.MLP([...])"
         )
 
 

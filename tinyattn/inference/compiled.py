@@ -6,6 +6,7 @@ so everything except the compiled layers runs the same code as in the model: its
 """
 
 from copy import copy
+from inspect import signature
 from itertools import chain
 from operator import attrgetter, is_
 
@@ -48,7 +49,7 @@ def compile(model):
 class Compiled:
     """A model with compiled layers, the result of `inference.compile`.
 
-    Before each use, it checks that the model has not changed. If parameters or modules were
+    Before each use, it checks whether the model has changed. If parameters or modules were
     replaced, it compiles again, so new weights take effect immediately. If a layer was changed in a
     way that `compile` refuses, it raises `CannotCompile`. Its results have no gradient.
 
@@ -148,7 +149,7 @@ class Compiled:
             CannotCompile: a layer was changed in a way that `compile` refuses
             AttributeError: the model has no method `generate`
         """
-        return self.module().generate(*inputs, **{**options, "compiled": False})
+        return self._call("generate", inputs, options)
 
     def sentence_vectors(self, *inputs, **options):
         """Return `model.sentence_vectors(*inputs, **options)`, computed by the compiled copy.
@@ -161,7 +162,16 @@ class Compiled:
             CannotCompile: a layer was changed in a way that `compile` refuses
             AttributeError: the model has no method `sentence_vectors`
         """
-        return self.module().sentence_vectors(*inputs, **{**options, "compiled": False})
+        return self._call("sentence_vectors", inputs, options)
+
+    def _call(self, name, inputs, options):
+        """Return the result of a method of the copy, which does not compile the copy again."""
+        method = getattr(self.module(), name)
+        parameters = signature(method).parameters
+        if "compiled" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            options = {**options, "compiled": False}
+        with no_grad():
+            return method(*inputs, **options)
 
     @property
     def compiled_layers(self):
