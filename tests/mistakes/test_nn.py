@@ -174,6 +174,7 @@ def test_a_dictionary_of_modules_explains_what_it_refuses(name, module, error, m
         (lambda p: nn.init.orthogonal_(nn.Parameter(np.zeros(3))), "at least two axes"),
         (lambda p: nn.init.eye_(nn.Parameter(np.zeros(3))), "must be a matrix"),
         (lambda p: nn.init.trunc_normal_(p, a=50.0, b=60.0), "hardly any number"),
+        (lambda p: nn.init.trunc_normal_(p, a=0.0, b=1e-9), "Choose a wider interval"),
         (lambda p: nn.init.trunc_normal_(p, a=1.0, b=-1.0), "expected a < b, got a=1.0, b=-1.0"),
     ],
 )
@@ -374,6 +375,7 @@ ENCODER = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, rng=0), 2)
 DECODER = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, rng=0), 2)
 BLOCKS = nn.LlamaBlocks([nn.LlamaBlock(8, 4, 2, 16, rng=0)])
 GROUPED = nn.GroupedQueryAttention(8, 4, 2, rng=0)
+TRANSFORMER = nn.Transformer(8, 2, 1, 1, 16, rng=0)
 MORE_BAD_LAYERS = [
     (lambda: nn.Linear((3,), 2), "in_features must be a whole number .* got .3,., a tuple"),
     (lambda: nn.Conv2d((2, 2), 3, 3), "in_channels must be a whole number"),
@@ -403,6 +405,12 @@ MORE_BAD_LAYERS = [
         lambda: nn.LayerNorm(x(9, 9)),
         r"normalized_shape must be .*, got an ndarray of shape \(9, 9\)$",
     ),
+    (lambda: nn.LayerNorm(()), r"LayerNorm: normalized_shape must contain .*, got \(\)$"),
+    (lambda: nn.RMSNorm([]), r"RMSNorm: normalized_shape must contain at least one size"),
+    (lambda: nn.MLP([2, [3, 2]]), "MLP: sizes must be whole numbers"),
+    (lambda: TRANSFORMER(x(2, 3, 8), x(2, 4, 7)), r"tgt \[B, T, 8\], .* tgt \(2, 4, 7\)"),
+    (lambda: TRANSFORMER(x(3, 8), x(2, 4, 8)), "or both without B, got src"),
+    (lambda: TRANSFORMER(x(2, 3, 8), x(3, 4, 8)), "src and tgt must have the same batch size B"),
     (lambda: nn.PMA(4, 2, k=[1]), "PMA: k must be a whole number"),
     (lambda: nn.Flatten()(x(3)), r"pass x\[None\]"),
     (lambda: nn.BatchNorm1d(3)(x(2, 4, 3)), r"write np.swapaxes\(x, 1, 2\)"),
@@ -464,6 +472,15 @@ WRONG_KINDS = [
     (lambda: nn.Sequential({"a": nn.Tanh()}), r"got a dict. Write Sequential\(\*d.values\(\)\)"),
     (lambda: nn.Sequential(nn.Tanh()) + nn.Tanh(), r"\+ needs a list of modules, got one Tanh"),
     (lambda: nn.Sequential().extend(nn.Tanh()), "extend needs a list of modules"),
+    (lambda: nn.GRUCell(3, 4)(), r"^GRUCell.forward\(\) missing 1 required"),
+    (lambda: nn.LSTM(3, 4)(1, 2, 3, 4), r"^LSTM.forward\(\) takes from 2 to 4"),
+    (lambda: nn.Conv1d(3, 4, 1)(1, 2), r"^Conv1d.forward\(\) takes 2"),
+    (lambda: GROUPED(x(2, 3, 8), np.ones((3, 3))), r"mask must be bool .* got float64. Compare"),
+    (lambda: nn.Tanh().train(x(3)), "Tanh.train: mode must be True or False, got ndarray. To tr"),
+    (lambda: nn.Tanh().train(0), "mode must be True or False, got 0. To train"),
+    (lambda: nn.Tanh().summary((2, 3)), r"got the tuple \(2, 3\). .* pass np.zeros\(\(2, 3\)"),
+    (lambda: nn.Sequential(nn.Tanh(), [nn.Tanh()]), r"got list. Write \* before the list"),
+    (lambda: nn.ModuleDict({"a": [nn.Tanh()]}), "got list. Put its modules into an nn.Sequential"),
     (lambda: nn.ModuleDict(3), "modules must be a dictionary .* got int"),
     (lambda: nn.ModuleDict(nn.Tanh()), "modules must be a dictionary"),
     (lambda: nn.Linear(2, 2).astype(int), "dtype must be floating point, .* got int64"),
@@ -530,6 +547,9 @@ def test_a_call_that_is_refused_leaves_the_cache_as_it_was(kind):
         call(x, None)
         with pytest.raises(ValueError, match="mask"):
             call(x, np.ones((2, 3), bool))
+        for kind in (float, int):
+            with pytest.raises(TypeError, match="mask must be bool"):
+                call(x, np.ones((2, 4), kind))
         assert list(cache.lengths) == [2]
         call(x, np.ones((2, 4), bool))
     assert list(cache.lengths) == [4]
@@ -540,9 +560,11 @@ def test_a_row_that_a_cache_or_a_list_lacks_is_named():
     cache.append(x(2, 1, 3, 4), x(2, 1, 3, 4))
     with pytest.raises(IndexError, match=r"KeyValueCache: .* from 0 to 1, got \[0, 5\]"):
         cache.rows([0, 5])
+    with pytest.raises(IndexError, match=r"index must be a list of rows, got 1. Write \[1\]"):
+        cache.rows(1)
     with pytest.raises(IndexError, match="Sequential: expected -1 <= i < 1, got i=1"):
         nn.Sequential(nn.Tanh())[1] = nn.Tanh()
-    with pytest.raises(IndexError, match="ModuleList: it contains no modules, got i=0"):
+    with pytest.raises(IndexError, match="ModuleList: there are no modules, got i=0"):
         nn.ModuleList()[0]
     with pytest.raises(KeyError, match="no module 'a', because the dictionary is empty"):
         nn.ModuleDict()["a"]
@@ -570,6 +592,27 @@ def test_a_batch_that_is_refused_does_not_count():
     with pytest.raises(ValueError, match="more than one value"):
         norm(x(1, 3))
     assert norm.num_batches_tracked.item() == 0
+    norm = nn.BatchNorm1d(3, track_running_stats=False).eval()
+    with pytest.raises(
+        ValueError, match=r"of a batch need .* eval\(\) on .* track_running_stats=T"
+    ):
+        norm(x(1, 3))
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(mask=np.ones((3, 3))), TypeError, r"mask must be bool .* \(mask != 0\), or pass"),
+        (dict(bias=np.ones((3, 3), bool)), TypeError, "bias must be .* pass it as mask="),
+        (dict(bias=np.ones((3, 3), int)), TypeError, r"bias must be .* int64. .*\.astype\(np.flo"),
+        (dict(impl="x"), ValueError, "impl must be one of auto, sums, numpy, kernel"),
+    ],
+)
+def test_attention_names_its_class(options, error, message, need_weights):
+    layer, tokens = nn.MultiheadAttention(8, 2), x(2, 3, 8)
+    with pytest.raises(error, match=f"MultiheadAttention: {message}"):
+        layer(tokens, tokens, tokens, need_weights=need_weights, **options)
 
 
 def test_an_unknown_impl_is_named_with_dropout_too():

@@ -113,5 +113,6 @@ class Softmax(Module):
 
         Raises:
             ValueError: x has no such axis
+            TypeError: the axis is neither a whole number, a tuple of them, nor None
         """
         return F.softmax(x, self.axis)

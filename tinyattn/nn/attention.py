@@ -13,6 +13,8 @@ from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module, Parameter
 from tinyattn.nn.validation import check_heads, check_sizes
 
+IMPLEMENTATIONS = ("auto", "sums", "numpy", "kernel")
+
 
 class MultiheadAttention(Module):
     """Multi-head attention with H heads of d = embed_dim/H features each, and an output projection.
@@ -125,6 +127,11 @@ class MultiheadAttention(Module):
         """
         q, k, v = as_tensors(q, k, v)
         self._check_shapes(q, k, v)
+        if impl not in IMPLEMENTATIONS:
+            raise ValueError(
+                f"{type(self).__name__}: impl must be one of {', '.join(IMPLEMENTATIONS)}, got "
+                f"impl={impl!r}"
+            )
         if self._is_self_attention(q, k, v, need_weights, impl, cache):
             scores = (*q.shape[:-2], self.num_heads, q.shape[-2], q.shape[-2])
             mask = self.with_heads(mask, scores, "mask")
@@ -275,10 +282,12 @@ class MultiheadAttention(Module):
 
         Raises:
             ValueError: x does not broadcast to `scores`
+            TypeError: a mask is not bool, or a bias is not floating point
         """
         if x is None:
             return None
         x = x if isinstance(x, Tensor) else np.asarray(x)
+        self._check_dtype(x, name)
         given = x.shape
         x = np.expand_dims(x, -3) if x.ndim == len(scores) - 1 else x
         fits = 2 <= x.ndim <= len(scores) and all(
@@ -295,6 +304,23 @@ class MultiheadAttention(Module):
             f"[{'B, ' if batched else ''}H, T, S] = {scores} (any axis may have length 1), got "
             f"shape {given}{padding}"
         )
+
+    def _check_dtype(self, x, name):
+        """Raise TypeError for a mask that is not bool, or a bias that is not floating point."""
+        if x.dtype.kind == ("f" if name == "bias" else "b"):
+            return
+        advice = "Convert it with .astype(np.float32)"
+        if name != "bias":
+            advice = (
+                f"Compare first ({name} != 0), or pass numbers that are added to the scores as the "
+                "bias of an attention layer"
+            )
+        elif x.dtype == bool:
+            advice = "If True means that a query may attend to a key, pass it as mask="
+        kind = (
+            "floating point" if name == "bias" else "bool (True where a query may attend to a key)"
+        )
+        raise TypeError(f"{type(self).__name__}: {name} must be {kind}, got {x.dtype}. {advice}")
 
     def extra_repr(self):
         own = self.kdim == self.vdim == self.embed_dim

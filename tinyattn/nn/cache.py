@@ -192,7 +192,7 @@ class KeyValueCache:
         """
         if self.k is None:
             return self
-        if len(index) == len(self.lengths) and (index == np.arange(len(index))).all():
+        if np.shape(index) == self.lengths.shape and (index == np.arange(len(index))).all():
             return self
         taken = KeyValueCache()
         taken.k, taken.v = _rows("KeyValueCache", self, index)
@@ -216,7 +216,7 @@ class KeyValueCache:
 
 
 def reserve_in_all(caches, shape, dtype):
-    """Allocate memory for one new token of each row in several caches of the same length.
+    """Make room for one new token of each row in several caches, and add 1 to their lengths.
 
     Args:
         caches   the caches
@@ -224,9 +224,8 @@ def reserve_in_all(caches, shape, dtype):
         dtype    dtype of keys and values
 
     Returns:
-        the lengths [B] before the call, or None if a cache is not a `KeyValueCache`, or if the
-        lengths, shapes or dtypes of the caches differ. If the result is None, no cache has been
-        changed
+        the lengths [B] before the call. If a cache is not a `KeyValueCache`, or if the lengths,
+        shapes or dtypes of the caches differ, the result is None, and no cache is changed
 
     Raises:
         ValueError: the shape does not fit the caches
@@ -306,6 +305,8 @@ class CrossAttentionCache:
 
 def _rows(name, cache, index):
     """Return the keys and the values of the given rows. Errors begin with `name`."""
+    if np.ndim(index) == 0:
+        raise IndexError(f"{name}: index must be a list of rows, got {index}. Write [{index}]")
     try:
         return cache.k[index], cache.v[index]
     except IndexError:

@@ -12,7 +12,7 @@ class Identity(Module):
 
     Args:
         arguments   arguments of the layer that Identity replaces, which are ignored
-        options     keyword arguments of this layer, which are ignored too
+        options     keyword arguments of that layer, also ignored
     """
 
     def __init__(self, *arguments, **options):
@@ -51,7 +51,7 @@ class Sequential(Module):
                     f"{type(modules[0]).__name__}. Write {type(self).__name__}({star})"
                 )
         for i, module in enumerate(modules):
-            _check_module(self, i, module)
+            _check_module(self, i, module, star=True)
             setattr(self, str(i), module)
 
     def forward(self, x):
@@ -108,7 +108,7 @@ class Sequential(Module):
         """
         modules = _listed(self, "extend", modules)
         for i, module in enumerate(modules):
-            _check_module(self, len(self) + i, module)
+            _check_module(self, len(self) + i, module, star=True)
         for module in modules:
             self.append(module)
         return self
@@ -187,24 +187,31 @@ def _at(self, entries, i):
         return entries[i]
     except IndexError:
         n = len(entries)
-        expected = f"expected {-n} <= i < {n}" if n else "it contains no modules"
+        expected = f"expected {-n} <= i < {n}" if n else "there are no modules"
         raise IndexError(f"{type(self).__name__}: {expected}, got i={i}") from None
 
 
-def _check_module(self, i, module):
+def _check_module(self, i, module, star=False):
     if not isinstance(module, Module):
         raise TypeError(
-            f"{type(self).__name__}: entry {i} must be an nn.Module, got {_found(module)}"
+            f"{type(self).__name__}: entry {i} must be an nn.Module, got {_found(module, star)}"
         )
 
 
-def _found(module):
-    """Return what was found instead of a module, and what to do, as the end of a message."""
+def _found(module, star=False):
+    """Return what was found instead of a module, and what to do, as the end of a message.
+
+    With `star`, the module is an entry of a sequence, in which * unpacks a list.
+    """
     if isinstance(module, type) and issubclass(module, Module):
         return f"the class {module.__name__}. Write {module.__name__}(...), with ()"
     advice = ". For a function, use its layer, for example nn.Tanh()" if callable(module) else ""
     if isinstance(module, list | tuple):
-        advice = f". Write * before the {type(module).__name__} to pass its modules one by one"
+        advice = (
+            f". Write * before the {type(module).__name__} to pass its modules one by one"
+            if star
+            else ". Put its modules into an nn.Sequential or an nn.ModuleList"
+        )
     return f"{torch_hints.kind_of(module)}{advice}"
 
 
@@ -219,8 +226,8 @@ class ModuleDict(Module):
                   empty dictionary
 
     Raises:
-        TypeError: modules are not names with modules, a name is not a string, or a value is not a
-            module
+        TypeError: modules is neither a dictionary nor an iterable of pairs, a name is not a string,
+            or a value is not a module
         KeyError: a name is empty, contains a dot, or is an attribute of every module,
             such as "forward"
     """
@@ -286,8 +293,8 @@ class ModuleDict(Module):
             modules   dictionary {name: module}, or an iterable of pairs (name, module)
 
         Raises:
-            TypeError: modules are not names with modules, a name is not a string, or a value is not
-                a module
+            TypeError: modules is neither a dictionary nor an iterable of pairs, a name is not a
+                string, or a value is not a module
             KeyError: a name is empty, contains a dot, or is an attribute of every module
         """
         pairs = None

@@ -68,7 +68,7 @@ class _Convolution(Module):
     def forward(self, x):
         """Apply the layer. Shape: x [B, in_channels, ...] → [B, out_channels, ...].
 
-        The axis B may be missing. For each ..., there is one axis in `nn.Conv1d` and two axes in
+        The axis B may be missing. The dots stand for one axis in `nn.Conv1d`, and for two axes in
         `nn.Conv2d`.
 
         Raises:

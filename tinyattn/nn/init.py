@@ -89,8 +89,8 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
         rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
-        ValueError: std is not positive and finite, a is not below b, or [a, b] is 5 or more
-            standard deviations from the mean
+        ValueError: std is not positive and finite, a is not below b, or less than a millionth of
+            the normal distribution is in [a, b]
         TypeError: the tensor is not a floating-point Tensor, or another argument is not a number
     """
     _check_tensor("trunc_normal_", tensor)
@@ -99,10 +99,11 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
     check_range("trunc_normal_", above=0, below=math.inf, std=std)
     if not a < b:
         raise ValueError(f"trunc_normal_: expected a < b, got a={a}, b={b}")
-    if not ((b - mean) / std > -5 and (a - mean) / std < 5):
+    below_a, below_b = (0.5 * math.erfc((mean - x) / (math.sqrt(2) * std)) for x in (a, b))
+    if not below_b - below_a > 1e-6:  # otherwise, nearly all numbers would be drawn again
         raise ValueError(
             f"trunc_normal_: [a, b] = [{a}, {b}] contains hardly any numbers of a normal "
-            f"distribution with mean={mean} and std={std}. Choose a and b around the mean"
+            f"distribution with mean={mean} and std={std}. Choose a wider interval around the mean"
         )
     values = rng.normal(mean, std, tensor.shape)
     while (outside := (values < a) | (values > b)).any():
@@ -264,8 +265,8 @@ def orthogonal_(tensor, gain=1.0, rng=None):
     """Fill a tensor with gain · Q, where the rows or the columns of Q are orthonormal.
 
     The rows are orthonormal if there are no more rows than columns, and otherwise the columns are.
-    A tensor with more than two axes is treated as a matrix, whose columns are all axes but the
-    first.
+    A tensor with more than two axes is treated as a matrix, with the first axis as rows and all
+    other axes as columns.
 
     Args:
         tensor   weight to fill, which is returned

@@ -122,7 +122,7 @@ class MLP(Module):
     nonlinearity follows the last layer.
 
     Args:
-        sizes        list of the number of features of x and the numbers after each layer
+        sizes        list of the numbers of features of x and of the output of each linear layer
         activation   class of the nonlinearity, or a function without arguments that returns a
                      module
         bias         False: the linear layers have no bias
@@ -131,11 +131,11 @@ class MLP(Module):
 
     Raises:
         ValueError: there are fewer than two sizes, or a size is not a whole number of at least 1
-        TypeError: sizes is not a list, or activation does not return a module
+        TypeError: sizes is not a list or a tuple, or activation does not return a module
     """
 
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
-        if np.ndim(sizes) == 0:
+        if not isinstance(sizes, list | tuple | np.ndarray) or getattr(sizes, "ndim", 1) == 0:
             raise TypeError(f"MLP: sizes must be a list, such as [2, 16, 1], got {sizes!r}")
         check_sizes(self, sizes=sizes)
         if len(sizes) < 2:

@@ -146,6 +146,11 @@ class GroupedQueryAttention(Module):
     def _with_heads(self, mask, B, T, S):
         """Return the mask [T, S] or [B, T, S] as an array, with an axis for the heads after B."""
         mask = np.asarray(to_array(mask))
+        if mask.dtype != bool:
+            raise TypeError(
+                "GroupedQueryAttention: mask must be bool (True where a token may attend to "
+                f"another), got {mask.dtype}. Compare first (mask != 0)"
+            )
         lengths = zip(mask.shape[::-1], (S, T, B), strict=False)
         if mask.ndim not in (2, 3) or not all(n in (1, m) for n, m in lengths):
             raise ValueError(

@@ -162,8 +162,8 @@ class CrossEntropyLoss(_Loss):
         Raises:
             ValueError: the target has a different shape, weight is not [C] or is negative, or a
                 probability or label_smoothing is not from 0 to 1
-            TypeError: the targets are neither whole numbers nor probabilities, or label_smoothing
-                is not a number
+            TypeError: the targets are neither whole numbers nor probabilities, label_smoothing is
+                not a number, or ignore_index is not a whole number
             IndexError: a class is outside of [0, C)
         """
         return F.cross_entropy(

@@ -123,6 +123,7 @@ class Module(torch_hints.ModuleTorchNames):
         except TypeError as error:
             if options:
                 torch_hints.explain(error, self.forward)
+            _name_the_class(error, self)
             raise
         if y is None:
             raise TypeError(
@@ -290,7 +291,16 @@ class Module(torch_hints.ModuleTorchNames):
 
         Args:
             mode   False: switch to evaluation mode instead
+
+        Raises:
+            TypeError: mode is not a bool, for example because it is data
         """
+        if not isinstance(mode, bool | np.bool_):
+            found = repr(mode) if isinstance(mode, int | str) else torch_hints.kind_of(mode)
+            raise TypeError(
+                f"{type(self).__name__}.train: mode must be True or False, got {found}. To train "
+                "on data, write a loop with an optimizer, because train() only switches the mode"
+            )
         for module in self.modules():
             module.training = mode
         return self
@@ -360,7 +370,16 @@ class Module(torch_hints.ModuleTorchNames):
         Args:
             inputs    arguments of this call, such as a batch of examples (but not its shape)
             options   keyword arguments of this call
+
+        Raises:
+            TypeError: an input is a tuple of whole numbers, such as the shape of a batch
         """
+        for x in inputs:
+            if isinstance(x, tuple) and x and all(isinstance(n, int | np.integer) for n in x):
+                raise TypeError(
+                    f"{type(self).__name__}.summary: expected a batch of examples, got the tuple "
+                    f"{x}. If it is the shape of a batch, pass np.zeros({x}, np.float32)"
+                )
         return Summary(self, inputs, options)
 
     def extra_repr(self):
@@ -372,6 +391,13 @@ class Module(torch_hints.ModuleTorchNames):
 
     def _repr_html_(self):
         return Summary(self)._repr_html_()
+
+
+def _name_the_class(error, module):
+    """Replace a private base class, such as _Cell, in a message about the arguments of forward."""
+    base, _, name = getattr(type(module).forward, "__qualname__", "").rpartition(".")
+    if base.startswith("_") and str(error).startswith(f"{base}.{name}() "):
+        error.args = (type(module).__name__ + str(error).removeprefix(base),)
 
 
 def _refuse_container(module, name, value):

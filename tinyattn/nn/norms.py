@@ -20,15 +20,21 @@ def _zeros(shape):
     return Parameter(np.zeros(shape, DEFAULT_DTYPE))
 
 
-def _as_shape(shape):
+def _as_shape(layer, shape):
+    """Return normalized_shape as a tuple, or raise ValueError if it is not one or several sizes."""
+    check_sizes(layer, normalized_shape=shape)
+    if np.size(shape) == 0:
+        raise ValueError(
+            f"{type(layer).__name__}: normalized_shape must contain at least one size, got {shape}"
+        )
     return (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
 
 
 class LayerNorm(Module):
     """Layer norm, y = (x - mean) / √(var + ε) · weight + bias, for each position separately.
 
-    The mean and the variance of n numbers, both with the divisor n, are computed over the last
-    axes. The parameters weight and bias have the shape normalized_shape, and are initially 1 and 0.
+    The mean and the variance are computed over the last axes. For n numbers, both have the divisor
+    n. The parameters weight and bias have the shape normalized_shape, and are initially 1 and 0.
     Source: Ba, Kiros, Hinton 2016.
 
     Args:
@@ -44,9 +50,8 @@ class LayerNorm(Module):
     """
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True):
-        check_sizes(self, normalized_shape=normalized_shape)
+        self.normalized_shape, self.eps = _as_shape(self, normalized_shape), eps
         check_range(type(self).__name__, 0, below=math.inf, eps=eps)
-        self.normalized_shape, self.eps = _as_shape(normalized_shape), eps
         self.weight = _ones(self.normalized_shape) if elementwise_affine else None
         self.bias = _zeros(self.normalized_shape) if elementwise_affine and bias else None
 
@@ -81,9 +86,8 @@ class RMSNorm(Module):
     """
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True):
-        check_sizes(self, normalized_shape=normalized_shape)
+        self.normalized_shape, self.eps = _as_shape(self, normalized_shape), eps
         check_range(type(self).__name__, 0, below=math.inf, eps=eps, optional=("eps",))
-        self.normalized_shape, self.eps = _as_shape(normalized_shape), eps
         self.weight = _ones(self.normalized_shape) if elementwise_affine else None
 
     def forward(self, x):
@@ -103,9 +107,9 @@ class BatchNorm1d(Module):
     """Batch norm, y = (x - mean) / √(var + ε) · weight + bias, for each feature over the batch.
 
     In training, mean and var come from the batch, and the layer keeps running averages of them. For
-    n values of a feature, var is divided by n, but its running average by n - 1. In evaluation
-    mode, the layer uses the running averages. The parameters weight [C] and bias [C] are initially
-    1 and 0. Source: Ioffe, Szegedy 2015.
+    n values of a feature, the divisor of var is n in y, but n - 1 in the running average. In
+    evaluation mode, the layer uses the running averages. The parameters weight [C] and bias [C] are
+    initially 1 and 0. Source: Ioffe, Szegedy 2015.
 
     Args:
         num_features          number C of features
@@ -222,10 +226,10 @@ class BatchNorm2d(BatchNorm1d):
 class GroupNorm(Module):
     """Group norm, y = (x - mean) / √(var + ε) · weight + bias, over groups of channels.
 
-    The mean and the variance of an example are computed over the channels and positions of a group.
-    Examples do not affect each other, so a batch may be small. With one group for each channel, the
-    result is instance norm. Each channel has its own weight and bias, which are initially 1 and 0.
-    Source: Wu, He 2018.
+    For each example and each group, the mean and the variance are computed over the channels of the
+    group and all positions. Examples do not affect each other, so a batch may be small. With one
+    group for each channel, the result is instance norm. Each channel has its own weight and bias,
+    which are initially 1 and 0. Source: Wu, He 2018.
 
     Args:
         num_groups     number of groups, which divides num_channels

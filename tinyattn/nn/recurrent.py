@@ -304,9 +304,9 @@ class _Recurrent(Module):
 
         Returns:
             (y [B, T, H · directions], state). y contains h of the last layer for every step. The
-            state is that at the end of each sequence, in the form of the initial state. The reverse
-            direction ends at the beginning of the sequence. With dropout, y and the state are
-            random in training
+            second result is the state after the last step of each sequence, in the form of the
+            initial state. The last step of the reverse direction is at the beginning of the
+            sequence. With dropout, y and the state are random in training
 
         Raises:
             ValueError: x, the state or lengths has a different shape, lengths are not whole numbers

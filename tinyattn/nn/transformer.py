@@ -355,7 +355,7 @@ class TransformerEncoder(Module):
 
         Raises:
             ValueError: x or the mask has a different shape, or the cache belongs to another batch
-            TypeError: the mask is not bool, or cache has another form
+            TypeError: the mask is not bool, or cache is not such a list
             RuntimeError: a cache is used while gradients are recorded
         """
         _check_caches(self, cache)
@@ -373,8 +373,8 @@ class TransformerEncoder(Module):
             causal   True: token t attends only to the tokens s ≤ t, in addition to the mask
 
         Returns:
-            a list with an array [B, H, T, T] for each layer, with the weight of token s for token t
-            of head h in [b, h, t, s]
+            a list with an array [B, H, T, T] for each layer. Its element [b, h, t, s] is the weight
+            of token s for token t in head h
 
         Raises:
             ValueError: x or the mask has a different shape
@@ -437,7 +437,7 @@ class TransformerDecoder(Module):
         Raises:
             ValueError: x, memory or a mask has a different shape, or the cache belongs to another
                 batch
-            TypeError: a mask is not bool, or cache has another form
+            TypeError: a mask is not bool, or cache is not such a list
             RuntimeError: a cache is used while gradients are recorded
         """
         _check_caches(self, cache)
@@ -462,8 +462,8 @@ class TransformerDecoder(Module):
                           mask
 
         Returns:
-            a list with an array [B, H, T, S] for each layer, with the weight of token s of the
-            memory for token t of head h in [b, h, t, s]
+            a list with an array [B, H, T, S] for each layer. Its element [b, h, t, s] is the weight
+            of token s of the memory for token t in head h
 
         Raises:
             ValueError: x, memory or a mask has a different shape
@@ -538,6 +538,7 @@ class Transformer(Module):
             single=True,
         )
         check_range("Transformer", 0, 1, dropout=dropout)
+        self.d_model = d_model
         rng = None if rng is None else generator(rng)
         options = (dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, rng)
         self.encoder = TransformerEncoder(
@@ -559,7 +560,9 @@ class Transformer(Module):
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, causal=False):
         """Apply the network. Shape: src [B, S, d_model], tgt [B, T, d_model] → [B, T, d_model].
 
-        The axis B may be missing from all shapes.
+        The axis B may be missing from all shapes, and any axis of a mask may have length 1. To hide
+        padding of the source, pass keep[:, None, :] as src_mask and as memory_mask, where
+        keep [B, S] is False for padding.
 
         Args:
             src           tokens of the source
@@ -569,10 +572,7 @@ class Transformer(Module):
             tgt_mask      bool [T, T], [B, T, T] or [B, H, T, T], in the same way for the target
                           tokens
             memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], True where target token t may
-                          attend to source token s. None: all may attend to all. In all masks, any
-                          axis may have length 1. To hide padding of the source, pass
-                          keep[:, None, :] as src_mask and as memory_mask, where keep [B, S] is
-                          False for padding
+                          attend to source token s. None: all may attend to all
             causal        True: target token t attends only to the target tokens s ≤ t, in addition
                           to tgt_mask
 
@@ -580,5 +580,17 @@ class Transformer(Module):
             ValueError: src, tgt or a mask has a different shape
             TypeError: a mask is not bool
         """
+        src, tgt, d = as_tensor(src), as_tensor(tgt), self.d_model
+        axes = {src.ndim, tgt.ndim}
+        if axes not in ({2}, {3}) or not src.shape[-1] == tgt.shape[-1] == d:
+            raise ValueError(
+                f"Transformer: src must be [B, S, {d}] and tgt [B, T, {d}], or both without B, got "
+                f"src {src.shape} and tgt {tgt.shape}"
+            )
+        if axes == {3} and len({len(src), len(tgt)} - {1}) > 1:
+            raise ValueError(
+                f"Transformer: src and tgt must have the same batch size B, got src {src.shape} "
+                f"and tgt {tgt.shape}"
+            )
         memory = self.encoder(src, src_mask)
         return self.decoder(tgt, memory, tgt_mask, memory_mask, causal)

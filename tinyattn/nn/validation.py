@@ -35,7 +35,8 @@ def check_heads(layer, **sizes):
         sizes   the number of features and the number of heads, as name=value
 
     Raises:
-        ValueError: a size is not a whole number of at least 1, or the heads do not divide it
+        ValueError: a size is not a whole number of at least 1, or the number of heads does not
+            divide the number of features
     """
     check_sizes(layer, single=True, **sizes)
     (features, d), (heads, h) = sizes.items()
