@@ -211,7 +211,7 @@ def test_result_of_other_sizes_is_refused():
 
 def test_result_must_be_one_array():
     for f in (grad, jacobian):
-        with pytest.raises(TypeError, match="must return one array, got a tuple"):
+        with pytest.raises(TypeError, match="must return one array, got tuple"):
             f(lambda x: (x, x))(X)
 
 

@@ -312,6 +312,7 @@ CALLS = {
     "max_norm": lambda k: nn.Embedding(3, 2, **k),
     "add_zero_attn": lambda k: nn.MultiheadAttention(4, 2, **k),
     "proj_size": lambda k: nn.LSTM(3, 2, **k),
+    "hx": lambda k: nn.GRUCell(3, 2)(x, **k),
     "enable_gqa": lambda k: F.scaled_dot_product_attention(x, x, x, **k),
     "shape": lambda k: ta.tensor(x).reshape(**k),
     "argnums": lambda k: ta.grad(np.sum, **k),

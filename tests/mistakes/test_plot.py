@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
-from tinyattn import data, plot
+from tinyattn import data, plot, training
 from tinyattn.plot import graph_layout as lay
 
 KARATE, CLUB = data.karate_club()
@@ -66,7 +66,13 @@ def no_window():
         ),
         (lambda: plot.heatmap([[1, 2], [3]]), "values must form one array, but the parts have"),
         (lambda: plot.heatmap([[[1, 2], [3]]]), r"values\[0\] must form one array"),
-        (lambda: plot.heatmap(np.eye(2), vmin=2), "vmin <= vmax, got vmin=2 and vmax=1, the larg"),
+        (lambda: plot.heatmap(np.eye(2), vmin=2), r"got vmin=2 and vmax=1 \(the largest"),
+        (
+            lambda: plot.heatmap(np.eye(2), vmax=-1),
+            r"vmin=0 \(the smallest value\) and vmax=-1",
+        ),
+        (lambda: plot.heatmap(np.eye(2), center=2, vmin=3, vmax=1), "vmin=3 and vmax=1$"),
+        (lambda: plot.heatmap(np.eye(2), mask="causal"), "mask must be bool, got text such as"),
         (lambda: plot.heatmap(np.eye(2), digits=-1), "0 <= digits, got digits=-1"),
         (
             lambda: plot.heatmap(np.eye(2), mask=np.ones((3, 2), bool)),
@@ -98,7 +104,11 @@ def no_window():
         (lambda: plot.attention_map(np.eye(2), vmax=-1), "0 <= vmax, got vmax=-1"),
         (
             lambda: plot.attention_lines(np.eye(2), ["a"]),
-            r"\(1, 1\), because there are 1 query and 1 key, got shape \(2, 2\)",
+            r"\(1, 1\), because there are labels of 1 query and 1 key, got shape \(2, 2\)$",
+        ),
+        (
+            lambda: plot.attention_lines(np.zeros((2, 3)), ["a", "b"]),
+            r"got shape \(2, 3\). Pass the labels of the 3 keys as keys=",
         ),
         (
             lambda: plot.attention_lines(np.eye(2), ["a", "b"], query=2),
@@ -153,8 +163,11 @@ def no_window():
         (lambda: plot.layout(KARATE, 0), "1 <= dimensions, got dimensions=0"),
         (
             lambda: plot.loss_curve([[1, 2], [3]]),
-            "Pass several runs as a dictionary {name: losses}",
+            "elements of type list. Pass several runs as a dictionary {name: losses}",
         ),
+        (lambda: plot.loss_curve(np.ones((2, 3))), r"got shape \(2, 3\). Pass several runs as a"),
+        (lambda: plot.loss_curve([training.History()]), "elements of type History. Pass several"),
+        (lambda: plot.curves([1], [1, 2]), "x has 1 value, .* last axis. Give both the same"),
         (lambda: plot.computation_graph(ta.tensor(1.0), ["x"]), "names must be a dictionary"),
         (lambda: plot.computation_graph(ta.tensor(1.0), {"x": 3}), "got int for 'x'"),
         (lambda: plot.computation_graph(3.0), "expected a Tensor, got float"),
@@ -173,6 +186,8 @@ def frames(F=3, N=20):
 def test_wrong_clouds():
     with pytest.raises(ValueError, match=r"animate_points: frames must be \[F, N, 2\]"):
         plot.animate_points(np.zeros((2, 5, 3)))
+    with pytest.raises(ValueError, match=r"shape \(2, 5\). Write frames.swapaxes\(-1, -2\)"):
+        plot.animate_points(np.zeros((2, 5)))
     with pytest.raises(ValueError, match=r"classes must have shape \(20,\), with one class"):
         plot.animate_points(frames(), np.zeros(19, int))
     with pytest.raises(ValueError, match="titles must have 3 entries, one for each frame"):
@@ -218,10 +233,12 @@ def test_a_forgotten_graph_says_how_to_keep_it():
         ),
         ([], {"classes": [0, 1]}, r"classes must have shape \(34,\), with one class for each node"),
         ([], {"classes": -CLUB}, "expected classes >= 0, got the class -1"),
+        ([], {"classes": [[0], [0, 1]]}, "classes must form one array, but the parts have"),
         ([], {"classes": CLUB * 0.5}, "must be whole numbers, got float64"),
         ([], {"labels": ["a"]}, "labels must have 34 entries, one for each node, got 1"),
         ([], {"classes": CLUB, "names": ["a"]}, "an entry for each class from 0 to 1, got 1"),
         ([], {"classes": CLUB, "values": CLUB}, "by classes or by values, not by both"),
+        ([], {"widths": [1.0]}, "156 numbers >= 0, one for each edge, got 1$"),
         ([], {"values": np.zeros(3)}, "values must have 34 entries, one for each node, got 3"),
         (
             [],

@@ -24,6 +24,7 @@ from tests.trace import examples
             RuntimeError,
             "argument 0 of the function is an array of int64",
         ),
+        (lambda: ta.trace(lambda x: x * x, 3), RuntimeError, "the whole number 3. Pass it as 3.0"),
         (lambda: ta.trace(ta.tensor(1.0), model=3), TypeError, "model must be a Module, got int"),
         (lambda: ta.trace(ta.tensor(1.0), labels=3), TypeError, "a list of texts, got 3"),
         (lambda: ta.trace().save("a.html"), AttributeError, "Write with ta.trace.. as t: before"),
@@ -68,5 +69,5 @@ def test_a_graph_that_was_freed():
     w = ta.tensor([1.0], requires_grad=True)
     loss = (w * w).sum()
     loss.backward()
-    with pytest.raises(RuntimeError, match="freed"):
+    with pytest.raises(RuntimeError, match="trace: this graph was freed .* trace it before backwa"):
         ta.trace(loss)

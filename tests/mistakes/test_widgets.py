@@ -24,6 +24,7 @@ CORNERS = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
         (lambda: widgets.temperature([1.0, np.nan]), "scores must be finite, got nan at index 1"),
         (lambda: widgets.temperature([1.0, 2.0], ["one"]), "labels must have 2 entries, got 1"),
         (lambda: widgets.score_variance(Q, KEYS[:, :5]), "64 features, but keys has 5"),
+        (lambda: widgets.score_variance([1.0], KEYS[:, :5]), "q has 1 feature, but keys has 5"),
         (
             lambda: widgets.score_variance(Q, KEYS, [8, 65]),
             "1 <= dimensions.i. < 65, got 65 at index 1",
@@ -34,6 +35,8 @@ CORNERS = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
         (lambda: widgets.vectors((1, 2, 3)), r"a pair of numbers \(x, y\), got \[1.0, 2.0, 3.0\]"),
         (lambda: widgets.vectors("ab"), "query must be real numbers, got str"),
         (lambda: widgets.attention([], "ab"), "got list without layers"),
+        (lambda: widgets.attention(3, "ab"), "a list with an array .* for each layer, got int"),
+        (lambda: widgets.attention(MAPS, "abcd"), r"keys \(5\) than queries \(4\). Pass the"),
         (lambda: widgets.attention(MAPS[0], "abcd"), r"Write weights\[None\] for a single layer"),
         (lambda: widgets.attention(MAPS, list("abc")), "tokens must have 4 entries, got 3"),
         (lambda: widgets.attention(MAPS, "abcd", "vwxyz", layer=2), "0 <= layer < 2, got layer=2"),

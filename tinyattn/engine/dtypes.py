@@ -93,7 +93,7 @@ def result_array(op, y, arrays, options):
         TypeError: y is not one array of numbers
     """
     if isinstance(y, tuple | list):
-        raise TypeError(f"{op.name}: the function must return one array, got a {type(y).__name__}")
+        raise TypeError(f"{op.name}: the function must return one array, got {type(y).__name__}")
     y = np.asarray(y)
     if y.dtype.kind not in "fiubc":
         got = "None. Did you forget its `return`?" if y.shape == () and y[()] is None else y.dtype

@@ -453,6 +453,7 @@ KEYWORDS = {
     "scale_grad_by_freq": "leave it out",
     "add_zero_attn": "leave it out",
     "add_bias_kv": "leave it out",
+    "hx": "use state=",
     "proj_size": "put an nn.Linear after the layer instead",
     "enable_gqa": "use nn.GroupedQueryAttention, or repeat the keys with k.repeat(n, axis=1)",
     "start_dim": "write x.reshape(len(x), -1)",

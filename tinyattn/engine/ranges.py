@@ -59,11 +59,21 @@ def check_range(
 
 def _described(value):
     """Return a value that is not a number, and its type, or only its type if the text is long."""
-    text, name = repr(value), type(value).__name__
-    kind = f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
+    text = repr(value)
     if value is None:
         return text
+    kind = type_with_article(value)
     return kind if len(text) > 60 or "\n" in text else f"{text}, {kind}"
+
+
+def type_with_article(value):
+    """Return the name of the type of `value` with its article, such as "a list" or "an int"."""
+    return with_article(type(value).__name__)
+
+
+def with_article(name):
+    """Return the name of a class with its article."""
+    return f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
 
 
 def check_interval(owner, name, pair, least, most=math.inf, *, whole=False):

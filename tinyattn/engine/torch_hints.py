@@ -545,7 +545,8 @@ def _plain(name):
 def explain(error, f, made=None):
     """Raise the error again with a hint if it reports an unknown keyword argument of f.
 
-    If f is the constructor of an object, `made` is this object. f may belong to a base class.
+    If f is the constructor or the `forward` of an object, `made` is this object. f may belong to a
+    base class.
     """
     start = f"{f.__qualname__}() got an unexpected keyword argument '"
     message = str(error)
@@ -554,7 +555,7 @@ def explain(error, f, made=None):
     name = message[len(start) :].partition("'")[0]
     whose = f.__qualname__.removesuffix(".__init__").removesuffix(".forward").lstrip("_")
     whose = whose.replace("TensorMethods", "Tensor")
-    if f.__name__ == "__init__" and made is not None:
+    if f.__name__ in ("__init__", "forward") and made is not None:
         whose = type(made).__name__
     raise TypeError(f"{whose} takes no {name}={_instead(name, f)}") from None
 

@@ -265,7 +265,7 @@ def _trace(f, argnum, args, kwargs):
         finally:
             _active.difference_update(xs)
     if y is None or isinstance(y, tuple | list | dict):
-        what = "None. Did you forget its `return`?" if y is None else f"a {type(y).__name__}"
+        what = "None. Did you forget its `return`?" if y is None else type(y).__name__
         advice = "" if y is None else ". Return one of them, or their np.concatenate"
         raise TypeError(f"grad, jacobian: the function must return one array, got {what}{advice}")
     y = y if isinstance(y, Tensor) else Tensor(y)

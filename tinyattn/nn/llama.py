@@ -5,6 +5,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import type_with_article
 from tinyattn.nn.cache import KeyValueCache
 from tinyattn.nn.containers import ModuleList
 from tinyattn.nn.layers import Linear
@@ -279,7 +280,7 @@ class LlamaBlocks(ModuleList):
         if cache is not None and (not isinstance(cache, list | tuple) or len(cache) != len(self)):
             raise TypeError(
                 f"LlamaBlocks: cache must be a list of length {len(self)} with an nn.KeyValueCache "
-                f"for each block, got a {type(cache).__name__}"
+                f"for each block, got {type_with_article(cache)}"
                 + (f" of length {len(cache)}" if isinstance(cache, list | tuple) else "")
             )
         for i, block in enumerate(self):

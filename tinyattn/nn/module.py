@@ -122,7 +122,7 @@ class Module(torch_hints.ModuleTorchNames):
             y = self.forward(*inputs, **options)
         except TypeError as error:
             if options:
-                torch_hints.explain(error, self.forward)
+                torch_hints.explain(error, self.forward, self)
             _name_the_class(error, self)
             raise
         if y is None:

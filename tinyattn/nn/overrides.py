@@ -10,6 +10,7 @@ from functools import cache
 from operator import is_
 from types import FunctionType
 
+from tinyattn.engine.ranges import with_article
 from tinyattn.engine.torch_hints import without_hints
 from tinyattn.nn.module import Module
 
@@ -35,13 +36,14 @@ def describe_class_override(cls):
 
     The result has the same form as that of `describe_override`.
     """
+    found = with_article(cls.__name__)
     if not _is_library_class(cls):
         base = next(c for c in cls.__mro__ if _is_library_class(c))
-        return f"is a {cls.__name__}, a subclass of {base.__name__}"
+        return f"is {found}, a subclass of {base.__name__}"
     for c in cls.__mro__[:-1]:  # without `object`
         name = _replaced(c)
         if name is not None:
-            return f"is a {cls.__name__}, whose {name} was replaced on the class {c.__name__}"
+            return f"is {found}, whose {name} was replaced on the class {c.__name__}"
     return None
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.random import generator
-from tinyattn.engine.ranges import check_range
+from tinyattn.engine.ranges import check_range, type_with_article
 from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.cache import CrossAttentionCache, KeyValueCache
 from tinyattn.nn.containers import ModuleList
@@ -312,10 +312,11 @@ def _check_caches(stack, cache):
             found = f" of length {len(cache)}"
             if fits:  # the length is right, so an entry is wrong
                 wrong = next(c for c in cache if isinstance(c, tuple | list) is not pairs)
-                found = f" that contains a {type(wrong).__name__}"
+                found = f" that contains {type_with_article(wrong)}"
         raise TypeError(
             f"{type(stack).__name__}: cache must be a list with {each} for each layer, of length "
-            f"{len(stack.layers)}, got a {type(cache).__name__}{found}. Make it with .empty_cache()"
+            f"{len(stack.layers)}, got {type_with_article(cache)}{found}. Make it with "
+            ".empty_cache()"
         )
 
 
