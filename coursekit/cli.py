@@ -494,7 +494,8 @@ def grade(options):
         return 0
     if options.folder is None:
         raise CourseError(
-            "grade: the folder is missing. Write for example: tinyattn grade 04 FOLDER"
+            "grade: name the folder or zip file with the submissions. Write for example: tinyattn "
+            "grade 04 handed_in"
         )
     from coursekit.grade import grading
 

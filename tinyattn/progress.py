@@ -82,13 +82,13 @@ MIME = "application/x-tinyattn-progress"  # marks the line, so that the deck lea
 
 
 def progress(iterable, label="progress"):
-    """Yield the items of `iterable`, and show how many have been processed.
+    """Yield the items of `iterable`, and show in a line how many have been processed.
 
     The line is updated in place, and a text such as "training: 200 of 200" remains at the end. This
     text is the same in every run, so it can be committed with a notebook.
 
     Args:
-        iterable   items of the loop. If it has no length, as a generator, only the number of
+        iterable   items of the loop. If it has no length, like a generator, only the number of
                    processed items is shown, without the total
         label      text at the beginning of the line
 

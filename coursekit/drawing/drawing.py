@@ -119,8 +119,8 @@ class Drawing:
         """Return the SVG of one line, measured and recorded for the checks."""
         if size < SMALLEST:
             raise ValueError(
-                f"drawing: {label!r} has {size} px, but at least {SMALLEST} px are needed to read "
-                f"it. Pass size={SMALLEST} or more"
+                f"drawing: {label!r} has the font size {size} px, but {SMALLEST} px are needed to "
+                f"read it. Pass size={SMALLEST} or more"
             )
         pieces = [label] if mono else runs(label)
         extents = [extent(run, size, weight, mono) for run in pieces]

@@ -96,7 +96,9 @@ def read(path, number, table=None):
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise CourseError(f"there is no file {path} with the settings of the class") from None
+        raise CourseError(
+            f"there is no file {path} with the settings of the class. Check the path"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{path} is not valid TOML: {error}") from None
     _only(path, settings, KNOWN)

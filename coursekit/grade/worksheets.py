@@ -43,7 +43,14 @@ def fill(path, document, marks, submissions):
 
 def _read(path):
     """Return the rows of a sheet, the format of its file, and {name of a column: its index}."""
-    text = path.read_bytes().decode("utf-8-sig")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise CourseError(f"there is no file {path}. Check the path") from None
+    except UnicodeDecodeError:
+        raise CourseError(
+            f"{path} is not a text file in UTF-8. Pass the file as exported by Moodle or Canvas"
+        ) from None
     dialect = "excel" if text.partition("\n")[0].count(",") else "excel-tab"
     rows = list(csv.reader(io.StringIO(text), dialect))
     if not rows:

@@ -119,6 +119,7 @@ def test_a_check_says_what_would_have_no_points(homework_04, capsys):
     said = capsys.readouterr().out
     uses = "which this task asks you to write yourself: 0 points."
     assert f"Task 2 is right, but you use F.softmax, {uses}" in said
+    uses = "although the derivative must be derived by hand: 0 points."
     assert f"Task 4 is right, but you use ta.tensor, .backward, .grad, {uses}" in said
     assert "Task 1 is right.\n" in said and "Task 3 is right.\n" in said
     table = " ".join(said[said.index("here     as handed in") :].split())

@@ -124,7 +124,7 @@ def test_words_take_the_room_that_the_decks_font_needs():
 
 def test_what_cannot_be_read_or_measured_is_refused():
     d = Drawing("bad", ALT)
-    with pytest.raises(ValueError, match="has 15 px, but at least 16"):
+    with pytest.raises(ValueError, match="has the font size 15 px, but 16 px are"):
         d.text(100, 100, "small", size=15)
     with pytest.raises(ValueError, match="Write it as a formula"):
         d.text(100, 100, "a → b")

@@ -204,3 +204,9 @@ def test_points_are_filled_into_the_sheets_of_moodle_and_canvas(plan, tmp_path, 
     sheet.write_text("a,b\n1,2")
     with pytest.raises(CourseError, match="expected the columns"):
         worksheets.fill(sheet, plan.document, [result], [ada])
+    sheet.write_bytes(b"PK\x03\x04\xff")  # saved as a spreadsheet
+    with pytest.raises(CourseError, match="is not a text file in UTF-8. Pass the file as exported"):
+        worksheets.fill(sheet, plan.document, [result], [ada])
+    sheet.unlink()
+    with pytest.raises(CourseError, match="there is no file .* Check the path"):
+        worksheets.fill(sheet, plan.document, [result], [ada])

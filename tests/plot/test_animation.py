@@ -114,4 +114,4 @@ def test_a_film_in_a_folder_that_is_read_only_goes_to_a_temporary_one(
     monkeypatch.setattr(type(path), "mkdir", mkdir)
     made = plot.film(lambda i, panel: panel.plot([0, i]), 4, path, size=(2, 2))
     assert made.path.is_file() and made.path.name == "a.gif" and not path.exists()
-    assert f"is read-only; the film is {made.path}" in capsys.readouterr().out
+    assert f"is read-only, so the film is {made.path}" in capsys.readouterr().out

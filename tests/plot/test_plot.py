@@ -63,6 +63,8 @@ def test_a_picture_is_saved_and_does_not_show_itself_twice(tmp_path):
     assert repr(picture) == "<picture: up>"
     assert picture.save(tmp_path / "up.png") == tmp_path / "up.png"
     assert (tmp_path / "up.png").read_bytes().startswith(b"\x89PNG")
+    assert picture.save(f"{tmp_path}/a") == f"{tmp_path}/a.png"
+    assert picture.save(tmp_path / "b") == tmp_path / "b.png" and (tmp_path / "b.png").is_file()
     assert picture.ax is picture.axes[0]
 
 

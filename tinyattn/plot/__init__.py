@@ -1,9 +1,9 @@
 """Figures in one style: curves, heat maps, attention maps, points, computation graphs.
 
-Functions that draw return a `Picture`, or else a `Film` or a `GraphPicture`. In a notebook, it
-appears automatically at the end of the cell. In a script, `.save(path)` writes a picture and
-`.show()` opens a window. matplotlib is imported when the first figure is drawn (ImportError if it
-is not installed), and computation graphs do not need it.
+Functions that draw return a `Picture`, a `Film` or a `GraphPicture`, which a notebook shows at the
+end of the cell. In a script, `.save(path)` writes a picture to a file, and `.show()` opens a window
+with each `Picture`. `film` always writes a file. matplotlib is imported when the first figure is
+drawn (ImportError if it is not installed), and computation graphs do not need it.
 """
 
 from tinyattn.engine import torch_hints

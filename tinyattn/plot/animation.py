@@ -52,11 +52,12 @@ def animate_points(
         a `Picture`
 
     Raises:
-        TypeError: the positions, classes or weights are not real numbers, or `columns` is not a
-            whole number
-        ValueError: `frames`, `classes`, `weights` or `titles` has the wrong shape, all positions
-            are nan or infinite, a class is not whole, `columns` is less than 1, or `ax` is given
-            for several frames
+        TypeError: the positions, classes or weights are not real numbers, `titles` is not a list,
+            or `columns` is not a whole number
+        ValueError: `frames`, `classes` or `weights` has the wrong shape, or the number of titles
+            does not fit
+        ValueError: all positions are nan or infinite, a class is not whole, `columns` is less than
+            1, or `ax` is given for several frames
     """
     frames, classes, weights = _check_frames(frames, classes, weights)
     F = len(frames)
@@ -93,13 +94,15 @@ def animate_points(
 
 def _check_frames(frames, classes, weights):
     frames = real_array("animate_points: frames", frames, (2, 3))
+    given = frames.shape
     frames = frames[None] if frames.ndim == 2 else frames
     F, N, d = frames.shape
     if d != 2 or F == 0:
         advice = ". Choose two of the coordinates" if d > 2 else ""
+        advice = ". Write frames.swapaxes(-1, -2)" if N == 2 and d > 2 else advice
         raise ValueError(
-            "animate_points: frames must be [F, N, 2] with F >= 1, got shape "
-            f"{frames.shape}{advice}"
+            "animate_points: frames must be [F, N, 2] with F >= 1, or [N, 2] for a single frame, "
+            f"got shape {given}{advice}"
         )
     if N and not np.isfinite(frames).any():
         raise ValueError(
@@ -194,9 +197,10 @@ def film(
         a `Film`, whose `path` is the file that was written
 
     Raises:
-        TypeError: `draw` is not a function, or a number is not a number of the right kind
-        ValueError: `path` does not end in .gif, `frames` or `columns` is not a whole number >= 1,
-            `per_second` is not above 0, or `first` or `last` is negative
+        TypeError: `draw` is not a function, `columns` is not a whole number, or `per_second`,
+            `first` or `last` is not a number
+        ValueError: `path` does not end in .gif, `frames` is not a whole number >= 1, `columns` is
+            less than 1, `per_second` is not above 0, or `first` or `last` is negative
     """
     if not callable(draw):
         raise TypeError(f"film: draw must be a function draw(i, *axes), got {type(draw).__name__}")
@@ -237,7 +241,7 @@ def _writable(path):
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
     there = Path(tempfile.mkdtemp(prefix="tinyattn-films-")) / path.name
-    print(f"{path.parent} is read-only; the film is {there}")
+    print(f"{path.parent} is read-only, so the film is {there}")
     return there
 
 

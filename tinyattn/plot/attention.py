@@ -53,8 +53,8 @@ def attention_map(
     Raises:
         TypeError: the weights are not real numbers, or another argument is of the wrong type
         ValueError: `weights` has the wrong number of axes or no elements, the number of labels or
-            titles does not fit, `mask` is not bool or has a different shape, `vmax` or `digits` is
-            negative, or `ax` is given for several heads
+            titles does not fit, or `mask` is not bool or has a different shape
+        ValueError: `vmax` or `digits` is negative, or `ax` is given for several heads
     """
     several = not isinstance(weights, dict | list | tuple) and np.ndim(weights) == 3
     matrices, titles = panels_of("attention_map", "weights", weights, titles)
@@ -115,7 +115,8 @@ def attention_lines(
 
     Raises:
         IndexError: `query` is not the index of a query
-        TypeError: the weights are not real numbers, or `tokens` or `keys` is not a list
+        TypeError: the weights are not real numbers, `tokens` or `keys` is not a list, or
+            `threshold` is not a number
         ValueError: the shape of the weights does not fit the numbers of labels
     """
     advice = "Choose one head" if getattr(weights, "ndim", 0) > 2 else ""
@@ -123,12 +124,15 @@ def attention_lines(
     for name, labels in (("tokens", tokens), ("keys", tokens if keys is None else keys)):
         if not hasattr(labels, "__len__"):
             raise TypeError(f"attention_lines: {name} must be a list of texts, got {labels!r}")
+    advice = ""
+    if keys is None and len(weights) == len(tokens):
+        advice = f". Pass the labels of the {_count(weights.shape[1], 'key', 'keys')} as keys="
     keys = tokens if keys is None else keys
     if weights.shape != (len(tokens), len(keys)):
         raise ValueError(
             f"attention_lines: weights must have shape ({len(tokens)}, {len(keys)}), because there "
-            f"are {_labels(tokens, 'query', 'queries')} and {_labels(keys, 'key', 'keys')}, got "
-            f"shape {weights.shape}"
+            f"are labels of {_count(len(tokens), 'query', 'queries')} and "
+            f"{_count(len(keys), 'key', 'keys')}, got shape {weights.shape}{advice}"
         )
     check_range("attention_lines", threshold=threshold)
     whole = query is None or is_number(query, whole=True)
@@ -178,8 +182,8 @@ def attention_lines(
         return finish(picture, title)
 
 
-def _labels(labels, one, several):
-    return f"{len(labels)} {one if len(labels) == 1 else several}"
+def _count(n, one, several):
+    return f"{n} {one if n == 1 else several}"
 
 
 def _height(i, words, n):

@@ -15,8 +15,8 @@ def landscape(potential, title, scale, size=(9.5, 3.9)):
     """Draw a potential around a point: a map with the forces, and a cut through the middle.
 
     Args:
-        potential  function of the distance, an array or Tensor of any shape, made of NumPy
-                   functions, so that its gradient can be computed
+        potential  function of the distance, which is an array or Tensor of any shape. The
+                   function consists of NumPy functions, so that its gradient can be computed
         title      title of the whole figure
         scale      strength of a force whose arrow has length 1
         size       (width, height) in inches

@@ -82,9 +82,8 @@ def computation_graph(tensor, names=None, *, values=True):
     Rounded boxes are operations. Orange boxes are given Tensors that require a gradient, grey boxes
     are other given Tensors, dashed boxes are plain numbers and arrays, and green boxes are results.
     The inputs of an operation arrive in order, the first at the top, except where the order does
-    not matter, as for +. Draw before
-    `backward()`, which frees the graph, or keep the graph with `backward(create_graph=True)`, so
-    that the gradients are shown too.
+    not matter, as for +. Draw before `backward()`, which frees the graph. If you keep the graph
+    with `backward(create_graph=True)` and draw it afterwards, the gradients are shown too.
 
     Args:
         tensor   the result, a Tensor
@@ -148,8 +147,8 @@ def _nodes(root, named, values):
         if len(nodes) == MOST_NODES:
             raise ValueError(
                 f"computation_graph: the graph of this tensor has more than {MOST_NODES} nodes "
-                f"({len(results)} operations), too many to read. Draw a part of the "
-                "graph, for example one layer, one time step or a smaller model"
+                f"({len(results)} operations), too many to read. Draw only one layer or time "
+                "step, or a smaller model"
             )
         nodes.append({"kind": kind, "lines": lines, "tip": tip, "operation": operation})
         return len(nodes) - 1

@@ -48,7 +48,8 @@ def heatmap(
         digits         number of digits after the point, at least 0. If a matrix contains only whole
                        numbers, they are written without a point
         center         value that is white, with orange below and blue above it. The scale then
-                       extends equally far to both sides. If None, the start of the scale is white
+                       extends equally far to both sides, at least to vmin and vmax. If None, the
+                       start of the scale is white
         vmin           start of the scale. If None, the smallest finite value
         vmax           end of the scale. If None, the largest finite value
         bar            True: show the scale
@@ -66,8 +67,8 @@ def heatmap(
     Raises:
         TypeError: the values are not real numbers, or another argument is of the wrong type
         ValueError: `values` has the wrong number of axes or no elements, the number of names or
-            titles does not fit, `mask` is not bool or has a different shape, vmin > vmax, `digits`
-            is negative, or `ax` is given for several matrices
+            titles does not fit, or `mask` is not bool or has a different shape
+        ValueError: vmin > vmax, `digits` is negative, or `ax` is given for several matrices
     """
     matrices, titles = panels_of("heatmap", "values", values, titles)
     for m in matrices:
@@ -228,14 +229,15 @@ def masks_of(owner, mask, matrices):
         matrices   list of matrices
 
     Raises:
-        ValueError: the masks are not bool, or differ in shape from the matrices
+        TypeError: the masks are not arrays of numbers
+        ValueError: the masks are not bool, or differ in shape or number from the matrices
     """
     if mask is None:
         return [np.ones(m.shape, bool) for m in matrices]
     if isinstance(mask, list | tuple) and len(mask) and _is_matrix(mask[0]):
-        masks = [real_array(f"{owner}: mask", m) for m in mask]
+        masks = [real_array(f"{owner}: mask", m, kind="bool") for m in mask]
     else:
-        mask = real_array(f"{owner}: mask", mask, (2, 3))
+        mask = real_array(f"{owner}: mask", mask, (2, 3), kind="bool")
         masks = [mask] * len(matrices) if mask.ndim == 2 else list(mask)
     for m in masks:
         if m.dtype != bool:
@@ -263,21 +265,26 @@ def _scale(matrices, masks, center, vmin, vmax):
     low, high = (cells.min(), cells.max()) if cells.size else (0.0, 1.0)
     if center is None:
         low, high = low if vmin is None else vmin, high if vmax is None else vmax
-        if low > high:
-            which = (
-                ""
-                if None not in (vmin, vmax)
-                else ", the " + ("smallest value" if vmin is None else "largest value")
-            )
-            given = f"vmin={low:g} and vmax={high:g}"
-            raise ValueError(f"heatmap: expected vmin <= vmax, got {given}{which}")
+        _check_order(low, high, vmin, vmax)
         if low == high:
             low, high = (0, high) if high > 0 else (low, low + 1)
         return Normalize(low, high), color_map(SEQUENTIAL)
+    if None not in (vmin, vmax):
+        _check_order(vmin, vmax, vmin, vmax)
     reach = max(
         center - (low if vmin is None else vmin), (high if vmax is None else vmax) - center, 1e-12
     )
     return Normalize(center - reach, center + reach), color_map(DIVERGING)
+
+
+def _check_order(low, high, vmin, vmax):
+    """Raise an error if low > high, which are vmin and vmax, or computed where these are None."""
+    if low > high:
+        which = [" (the smallest value)" * (vmin is None), " (the largest value)" * (vmax is None)]
+        raise ValueError(
+            f"heatmap: expected vmin <= vmax, got vmin={low:g}{which[0]} and vmax={high:g}"
+            f"{which[1]}"
+        )
 
 
 # ---------------------------------------------------------------- drawing

@@ -32,8 +32,8 @@ def loss_curve(
 
     Raises:
         TypeError: the losses are not real numbers
-        ValueError: there are no losses, the losses of one run are not a list of numbers, or
-            `smooth` is not a whole number from 1 to the number of losses
+        ValueError: there are no losses, several runs are not in a dictionary, or `smooth` is not a
+            whole number from 1 to the number of losses
     """
     named = histories if isinstance(histories, dict) else {None: histories}
     if not named:
@@ -64,11 +64,16 @@ def loss_curve(
 
 
 def _losses(what, losses):
-    several = isinstance(losses, list | tuple) and any([np.ndim(v) for v in losses])
-    if several or getattr(losses, "ndim", 1) > 1:
+    came = None
+    if getattr(losses, "ndim", 1) > 1:
+        came = f"shape {losses.shape}"
+    elif isinstance(losses, list | tuple):
+        parts = [v for v in losses if np.ndim(v) or hasattr(v, "losses")]
+        came = f"a list with elements of type {type(parts[0]).__name__}" if parts else None
+    if came is not None:
         raise ValueError(
-            f"loss_curve: {what} must be the losses of one run, a list of numbers, got a list of "
-            "lists. Pass several runs as a dictionary {name: losses}"
+            f"loss_curve: {what} must be the losses of one run, a list of numbers, got {came}. "
+            "Pass several runs as a dictionary {name: losses}"
         )
     return real_array(f"loss_curve: {what}", losses, 1)
 
@@ -140,7 +145,7 @@ def curves(
             which = "ys" if name is None else f"ys[{name!r}]"
             y = np.atleast_2d(real_array(f"curves: {which}", y, (1, 2)))
             if y.shape[1] != len(x):
-                transposed = len(y) == len(x)
+                transposed = len(y) == len(x) > 1
                 advice = f"Transpose {which}" if transposed else "Give both the same length"
                 raise ValueError(
                     f"curves: x has {len(x)} {'value' if len(x) == 1 else 'values'}, but {which} "
@@ -206,8 +211,9 @@ def bars(
 
     Raises:
         TypeError: `values` or `errors` is not a dictionary of real numbers, or `values` is empty
-        ValueError: a list of repeats is empty, `errors` has other names than `values` or a negative
-            number, `digits` is negative, or `highlight` is not a name in `values`
+        ValueError: `errors` does not have the same names as `values`, or has a negative number
+        ValueError: a list of repeats is empty or has more than one axis, `digits` is negative, or
+            `highlight` is not a name in `values`
     """
     from tinyattn.plot.figure_layout import after_layout
 

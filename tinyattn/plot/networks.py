@@ -7,6 +7,7 @@ from tinyattn.plot.picture import (
     canvas,
     check_class_names,
     check_names,
+    class_array,
     color_map,
     figure,
     finish,
@@ -63,9 +64,10 @@ def graph(
         TypeError: `graph` is not a Graph, an argument that must be numbers contains something else,
             or `labels` or `names` is not a list
         ValueError: the shape of `positions`, `classes`, `values`, `widths` or `labels` does not fit
-            the graph, a class is not whole, a class or width is negative, a class has no name in
-            `names`, both `classes` and `values` are given, arrows are requested in three
-            dimensions, or `ax` is flat although positions are [N, 3]
+            the graph, the classes are not integers, a class or width is negative, or a class has no
+            name in `names`
+        ValueError: both `classes` and `values` are given, or positions are [N, 3] although `arrows`
+            is True or `ax` is two-dimensional
     """
     _check_graph("graph", graph)
     N = graph.num_nodes
@@ -77,16 +79,11 @@ def graph(
     labels = list(labels) if isinstance(labels, np.ndarray) else labels
     if x.shape[0] != N or x.shape[1] not in (2, 3):
         raise ValueError(f"plot.graph: positions must be [{N}, 2] or [{N}, 3], got shape {x.shape}")
-    c = np.zeros(N, int) if classes is None else np.asarray(classes)
+    c = np.zeros(N, int) if classes is None else class_array("plot.graph", classes)
     if c.shape != (N,):
         raise ValueError(
             f"plot.graph: classes must have shape ({N},), with one class for each node, got shape "
             f"{c.shape}"
-        )
-    if c.dtype.kind in "US":
-        raise ValueError(
-            f"plot.graph: classes must be whole numbers, got text such as {str(c[0])!r}. Write "
-            "names, classes = np.unique(classes, return_inverse=True)"
         )
     if c.dtype.kind not in "iu":
         raise ValueError(
@@ -156,7 +153,8 @@ def _by_class(ax, x, c, names, dots):
 def _shaded(picture, x, values, label, dots):
     if values.shape != x.shape[:1]:
         raise ValueError(
-            f"plot.graph: values must have {len(x)} entries, one for each node, got {len(values)}"
+            f"plot.graph: values must have {len(x)} {'entry' if len(x) == 1 else 'entries'}, one "
+            f"for each node, got {len(values)}"
         )
     # the edge keeps the smallest value visible, because its colour is white
     dots = dots | {"edgecolor": INK}
@@ -234,9 +232,10 @@ def _strengths(widths, E):
         return np.full(E, 0.8)
     widths = real_array("plot.graph: widths", widths, 1)
     if widths.shape != (E,) or (E and not widths.min() >= 0):
-        came = f"the width {widths.min():g}" if len(widths) == E else f"{len(widths)} of them"
+        came = f"the width {widths.min():g}" if len(widths) == E else len(widths)
         raise ValueError(
-            f"plot.graph: widths must be {E} numbers >= 0, one for each edge, got {came}"
+            f"plot.graph: widths must be {E} {'number' if E == 1 else 'numbers'} >= 0, one for "
+            f"each edge, got {came}"
         )
     return 0.3 + 5.7 * widths / max(widths.max(initial=0), 1e-30)
 

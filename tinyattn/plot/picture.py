@@ -1,5 +1,7 @@
 """The `Picture` that most functions of `plot` return, and helpers that these functions share."""
 
+from pathlib import Path
+
 import numpy as np
 
 from tinyattn.engine.convert import to_array
@@ -24,14 +26,17 @@ class Picture:
         return self.axes[0]
 
     def save(self, path):
-        """Write the figure to the file `path`, and return `path`.
+        """Write the figure to the file `path`, and return the path of the file.
 
-        The suffix, such as .png, .svg or .pdf, determines the format. The folder must exist.
+        The suffix, such as .png, .svg or .pdf, determines the format. If `path` has no suffix, .png
+        is added. The folder must exist.
 
         Raises:
             FileNotFoundError: the folder does not exist
             ValueError: matplotlib cannot write files with this suffix
         """
+        if isinstance(path, str | Path) and not Path(path).suffix:
+            path = type(path)(f"{path}.png")
         self.figure.savefig(path, bbox_inches="tight", facecolor="white", dpi=DPI)
         return path
 
@@ -129,7 +134,7 @@ def finish(picture, title=None, xlabel=None, ylabel=None):
     return picture
 
 
-def real_array(name, values, ndim=None, advice=""):
+def real_array(name, values, ndim=None, advice="", kind="real numbers"):
     """Return real numbers as a plain array.
 
     Args:
@@ -137,6 +142,7 @@ def real_array(name, values, ndim=None, advice=""):
         values   an array, Tensor or list
         ndim     allowed number of axes, or a tuple of such numbers. If None, any number
         advice   sentence that is added to an error about the number of axes
+        kind     what the values must be, for error messages
 
     Raises:
         TypeError: the values are not real numbers
@@ -149,7 +155,7 @@ def real_array(name, values, ndim=None, advice=""):
             f"{name} must form one array, but the parts have different shapes"
         ) from None
     if values.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must be real numbers, got {_kind_of(values)}")
+        raise TypeError(f"{name} must be {kind}, got {_kind_of(values)}")
     allowed = ndim if isinstance(ndim, tuple) else (ndim,)
     if ndim is not None and values.ndim not in allowed:
         axes = " or ".join(map(str, allowed)) + (" axis" if allowed == (1,) else " axes")
@@ -170,12 +176,12 @@ def _kind_of(values):
 
 
 def class_numbers(owner, classes, n, thing, least=None):
-    """Return whole numbers, one for each point or node, as an array [n] int.
+    """Return classes, one for each point, as an array [n] int.
 
     Args:
         owner     name of the function, for error messages
-        classes   the numbers, an array, Tensor or list [n] or [n, 1]
-        n         how many there must be
+        classes   the classes, an array, Tensor or list [n] or [n, 1]
+        n         required number of classes
         thing     what has a class, such as "point"
         least     smallest number allowed, or None
 
@@ -183,13 +189,7 @@ def class_numbers(owner, classes, n, thing, least=None):
         TypeError: the classes are not real numbers
         ValueError: the number of classes is not n, one is not whole, or one is less than `least`
     """
-    classes = np.asarray(to_array(classes))
-    if classes.dtype.kind in "US":
-        raise TypeError(
-            f"{owner}: classes must be whole numbers, got text such as {str(classes.flat[0])!r}. "
-            "Write names, classes = np.unique(classes, return_inverse=True)"
-        )
-    classes = real_array(f"{owner}: classes", classes)
+    classes = class_array(owner, classes)
     if classes.size != n or classes.ndim not in (1, 2):
         one_hot = classes.ndim == 2 and len(classes) == n
         raise ValueError(
@@ -207,6 +207,18 @@ def class_numbers(owner, classes, n, thing, least=None):
             f"{classes[i]} at index {i}"
         )
     return classes.astype(int)
+
+
+def class_array(owner, classes):
+    """Return classes as an array of real numbers. Raises TypeError for text and other values."""
+    try:
+        return real_array(f"{owner}: classes", classes, kind="whole numbers")
+    except TypeError as error:
+        if "got text" not in str(error):
+            raise
+        raise TypeError(
+            f"{error}. Write names, classes = np.unique(classes, return_inverse=True)"
+        ) from None
 
 
 def check_names(owner, argument, names, n, thing):

@@ -77,8 +77,10 @@ def decision_boundary(
     Raises:
         TypeError: `predict` is not a function or does not return real numbers, the points or the
             classes are not real numbers, or `names` is not a list
-        ValueError: `points`, `classes` or the result of `predict` has the wrong shape, a point is
-            not finite, a class is negative or not whole, or a class has no name in `names`
+        ValueError: `points`, `classes` or the result of `predict` has the wrong shape, or
+            `predict` returns negative classes
+        ValueError: a point is not finite, a class is negative or not whole, or a class has no name
+            in `names`
     """
     if not callable(predict):
         raise TypeError(
@@ -133,8 +135,10 @@ def _check_points(name, points, classes, names):
     points = real_array(f"{name}: points", points, 2)
     if points.shape[1] != 2 or len(points) == 0:
         advice = ""
-        if len(points):
-            advice = ". Transpose points" if len(points) == 2 else ". Choose two coordinates"
+        if len(points) == 2:
+            advice = ". Transpose points"
+        elif len(points) and points.shape[1] > 2:
+            advice = ". Choose two of the coordinates"
         raise ValueError(
             f"{name}: points must be [N, 2] with N >= 1, got shape {points.shape}{advice}"
         )

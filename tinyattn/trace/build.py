@@ -41,12 +41,13 @@ def _small_enough(tape):
         raise ValueError(
             f"trace: expected at most {MOST_STEPS:,} steps and arrays of at most {MOST_CELLS:,} "
             f"elements, got {len(tape.steps):,} {'step' if len(tape.steps) == 1 else 'steps'} and "
-            f"up to {cells:,} elements. Trace a shorter sequence, fewer layers or a smaller batch"
+            f"up to {cells:,} {'element' if cells == 1 else 'elements'}. Trace a shorter sequence, "
+            "fewer layers or a smaller batch"
         )
 
 
 class Builder:
-    """A builder of the nodes of the page, which are given arrays and results, oldest first.
+    """A builder of the page's nodes, one for each given array and each result, oldest first.
 
     Args:
         tape       the `Tape` with all steps

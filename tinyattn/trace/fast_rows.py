@@ -70,7 +70,7 @@ def element_by_element(asked):
     gives the slopes of all elements at this position, because no two of them share a source.
 
     Args:
-        asked   list of the step, and of the same step at other numbers
+        asked   list with the step itself, and the same step at other numbers
 
     Returns:
         a list with the `Rows` of each input, or None if the operation is of another kind

@@ -24,7 +24,7 @@ SCRIPTS = (
     "walk.js",
     "main.js",
 )
-MOST_BYTES = 10_000_000
+MOST = 10_000_000  # characters of a page
 
 
 def page(data):
@@ -47,11 +47,10 @@ def page(data):
         marks[name] = base64.b64encode(zlib.compress(part, 9)).decode()
     for name, part in marks.items():
         text = text.replace("{{" + name + "}}", part, 1)
-    if len(text) > MOST_BYTES:
+    if len(text) > MOST:
         raise ValueError(
-            f"trace: the page would have {len(text) / 1e6:.0f} MB, more than the "
-            f"{MOST_BYTES // 10**6} MB that are allowed. Trace a shorter sequence, fewer layers or "
-            "a smaller batch"
+            f"trace: expected a page of at most {MOST:,} characters, got {len(text):,}. Trace a "
+            "shorter sequence, fewer layers or a smaller batch"
         )
     return text
 

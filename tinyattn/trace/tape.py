@@ -19,6 +19,11 @@ from tinyattn.engine.autograd import (
 )
 from tinyattn.engine.invalid import where_none_arrives
 
+FREED = (
+    "trace: this graph was freed by an earlier backward pass. Compute the result again, and trace "
+    "it before backward(), or keep the graph with backward(create_graph=True)"
+)
+
 
 class Step(NamedTuple):
     """One operation that ran, y = operation(*values, **options).
@@ -53,7 +58,12 @@ class Tape:
 
     def __init__(self, root):
         _check_root(root)
-        results, _ = topological_order(root)
+        try:
+            results, _ = topological_order(root)
+        except RuntimeError as error:
+            if str(error) != messages.FREED:
+                raise
+            raise RuntimeError(FREED) from None
         self.root, self._copies = root, {}
         self.steps = [self._step(t) for t in reversed(results)]
         self.gradients = self._all_gradients()

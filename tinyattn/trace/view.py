@@ -50,11 +50,12 @@ def trace(what=None, *args, model=None, title=None, labels=()):
         a `Trace`, or for a block a `Block`, which becomes a trace when the block ends
 
     Raises:
-        TypeError: `what` is neither a Tensor nor a function, the function returns no Tensor, a
-            Tensor is followed by something else than its model, `model` is not a Module, or
-            `labels` is not a list
+        TypeError: `what` is neither a Tensor nor a function, or the function returns no Tensor
+        TypeError: a Tensor is followed by something other than its model, `model` is not a Module,
+            or `labels` is not a list
         ValueError: the result is not a single number, or the computation is too large
-        RuntimeError: the result depends on nothing that requires a gradient, or its graph was freed
+        RuntimeError: the result depends on nothing that requires a gradient, its graph was freed,
+            or no variable of a block holds such a number (raised when the block ends)
     """
     if model is not None and not isinstance(model, nn.Module):
         raise TypeError(f"trace: model must be a Module, got {type(model).__name__}")
@@ -104,13 +105,26 @@ def _run(f, args, recorder):
 
 def _check_arguments(loss, args):
     """Raise RuntimeError if a result has no gradient because an argument is not floating-point."""
-    whole = [i for i, x in enumerate(args) if isinstance(x, np.ndarray) and x.dtype.kind in "iub"]
-    if isinstance(loss, Tensor) and not loss.requires_grad and whole:
+    whole = [i for i, x in enumerate(args) if _is_whole(x)]
+    if isinstance(loss, Tensor):
+        without = not loss.requires_grad
+    else:
+        without = isinstance(loss, int | float | np.number | np.ndarray) and len(whole) == len(args)
+    if without and whole:
+        x = args[whole[0]]
+        came, advice = f"the whole number {x}", f"{x}.0"
+        if isinstance(x, np.ndarray):
+            came = f"an array of {x.dtype}"
+            advice = "floating-point numbers, such as x.astype(float)"
         raise RuntimeError(
             "trace: the result does not depend on anything that requires a gradient, but argument "
-            f"{whole[0]} of the function is an array of {args[whole[0]].dtype}. Pass it as "
-            "floating-point numbers, such as x.astype(float)"
+            f"{whole[0]} of the function is {came}. Pass it as {advice}"
         )
+
+
+def _is_whole(x):
+    array = isinstance(x, np.ndarray) and x.dtype.kind in "iub"
+    return array or is_number(x, whole=True)
 
 
 def _with_gradient(x):
@@ -223,7 +237,7 @@ class Trace:
             return names.index(name), int(np.ravel_multi_index(index, shape))
         except ValueError:
             single = "Leave out the index, because it is a single number"
-            each = "Give one index for each axis, from 0 to the length of the axis - 1"
+            each = "Give one index for each axis, at least 0 and less than its length"
             raise ValueError(
                 f"trace: {name} has shape {tuple(shape)}, so it has no element {list(index)}. "
                 f"{each if shape else single}"

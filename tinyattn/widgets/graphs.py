@@ -25,8 +25,9 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
 
     Raises:
         TypeError: `k` is not a whole number
-        ValueError: `points` is not [N, 2] with N >= 2, `sizes` is not [N], they contain something
-            else than finite numbers, a size is negative, all sizes are 0, or `k` is less than 1
+        ValueError: `points` is not [N, 2] with N >= 2, `sizes` is not [N], or they contain
+            something other than finite numbers
+        ValueError: a size is negative, all sizes are 0, or `k` is less than 1
     """
     points = _plane("neighbours", "points", points)
     sizes = np.ones(len(points)) if sizes is None else numbers("neighbours", "sizes", sizes, 1)
@@ -73,9 +74,10 @@ def over_smoothing(features, edges, places, labels=None):
 
     Raises:
         TypeError: `labels` is not a list
-        ValueError: an argument has the wrong shape or contains something else than finite numbers,
-            an edge has an index that is not whole or belongs to no node, a position is below -1 or
-            above 1, or the number of labels is not N
+        ValueError: an array has the wrong shape or contains something other than finite numbers,
+            or the number of labels is not N
+        ValueError: an edge has an index that is not whole or belongs to no node, or a position is
+            below -1 or above 1
     """
     features = numbers("over_smoothing", "features", features, 2)
     places = _plane("over_smoothing", "places", places)
@@ -88,7 +90,7 @@ def over_smoothing(features, edges, places, labels=None):
     if np.abs(places).max() > 1:
         raise ValueError(
             "widgets.over_smoothing: expected -1 <= places <= 1, got "
-            f"{places.flat[np.abs(places).argmax()]:.3g}. Write places / np.abs(places).max()"
+            f"{places.flat[np.abs(places).argmax()]:.15g}. Write places / np.abs(places).max()"
         )
     edges = numbers("over_smoothing", "edges", edges, 2)
     if edges.shape[1] != 2:
@@ -126,8 +128,8 @@ def gravnet(distances, sharpness=10.0):
 
     Raises:
         TypeError: `sharpness` is not a number
-        ValueError: `distances` is not a list of finite numbers >= 0, or `sharpness` is not above 0
-            or not finite
+        ValueError: `distances` is not a list of finite numbers >= 0, or `sharpness` is not finite
+            and above 0
     """
     distances = numbers("gravnet", "distances", distances, 1)
     check_range("widgets.gravnet", above=0, below=math.inf, sharpness=sharpness)
@@ -166,7 +168,7 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
 
     Raises:
         TypeError: `names` is not a list
-        ValueError: an argument has the wrong shape or contains something else than finite numbers,
+        ValueError: an array has the wrong shape or contains something other than finite numbers,
             or the number of charges or names is not K
     """
     centres = _plane("condensation", "centres", centres)
@@ -205,8 +207,8 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
     Args:
         beta     β of each point [N], the confidence from 0 to 1 that it represents its object
         x        learned position of each point [N, 2]
-        truth    index of the true object of each point [N] int. If None, the true objects are not
-                 shown
+        truth    index of the true object of each point [N] int, negative if it has none. If None,
+                 the true objects are not shown
         t_beta   initial threshold of β. Only points with a larger β can start an object
         t_d      initial distance within which a condensation point collects the free points
 
@@ -215,8 +217,10 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
 
     Raises:
         TypeError: `t_beta` or `t_d` is not a number
-        ValueError: `beta`, `x` or `truth` has the wrong shape or a different number of points, or
-            contains something else than finite numbers, or `truth` is not whole
+        ValueError: `beta`, `x` or `truth` has the wrong shape, or they have different numbers of
+            points
+        ValueError: an array contains something other than finite numbers, an index in `truth` is
+            not whole, or a threshold is nan
     """
     beta, x = numbers("thresholds", "beta", beta, 1), _plane("thresholds", "x", x)
     truth = None if truth is None else whole_numbers("thresholds", "truth", truth)

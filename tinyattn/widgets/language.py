@@ -28,13 +28,14 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
 
     Raises:
         TypeError: an index is not a whole number, or `tokens` or `keys` is not a list
-        ValueError: the weights are not finite numbers, their shape is not [H, T, S] or differs
-            between layers, the number of labels is wrong, or an index is out of range
+        ValueError: the weights are not finite numbers, or their shape is not [H, T, S] in every
+            layer or differs between layers
+        ValueError: the number of labels is wrong, or an index is out of range
     """
-    if isinstance(weights, dict) or not hasattr(weights, "__len__") or not len(weights):
-        came = type(weights).__name__ + (
-            "" if weights is None or len(weights) else " without layers"
-        )
+    layered = hasattr(weights, "__len__") and not isinstance(weights, dict)
+    layered = layered and getattr(weights, "ndim", 1) > 0
+    if not layered or not len(weights):
+        came = type(weights).__name__ + (" without layers" if layered else "")
         raise ValueError(
             "widgets.attention: weights must be a list with an array [H, T, S] for each layer, got "
             f"{came}"
@@ -53,6 +54,11 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
     weights = np.stack(layers)
     L, H, T, S = weights.shape
     queries = names_of("attention", "tokens", tokens, T)
+    if keys is None and tokens is not None and S != T:
+        raise ValueError(
+            f"widgets.attention: weights has a different number of keys ({S}) than queries ({T}). "
+            "Pass the labels of the keys as keys="
+        )
     keys = names_of("attention", "keys", tokens if keys is None else keys, S)
     check_range("widgets.attention", whole=True, layer=layer, head=head, query=query)
     for name, index, number in (("layer", layer, L), ("head", head, H), ("query", query, T)):
@@ -90,8 +96,8 @@ def sampling(logits, tokens, texts, taken=None):
         logits   logits of the next token at P positions of a text [P, V]
         tokens   labels of the V tokens
         texts    list of P strings, the text up to each position
-        taken    token that follows at each position [P] int, from 0 to V - 1. If None, it is not
-                 shown
+        taken    index of the token that follows at each position [P] int, from 0 to V - 1. If
+                 None, it is not shown
 
     Returns:
         a `Widget`
@@ -143,8 +149,8 @@ def spectral_radius(W, g=None, steps=40):
 
     Raises:
         TypeError: `steps` is not a whole number
-        ValueError: `W` or `g` has the wrong shape or contains something else than finite numbers,
-            all eigenvalues of `W` or all numbers in `g` are 0, or `steps` is less than 0
+        ValueError: `W` or `g` has the wrong shape or contains something other than finite numbers
+        ValueError: all eigenvalues of `W` or all numbers in `g` are 0, or `steps` is negative
     """
     check_range("widgets.spectral_radius", 0, whole=True, steps=steps)
     W = numbers("spectral_radius", "W", W, 2)
@@ -204,8 +210,8 @@ def positions(d=32, length=64, base=10_000.0):
 
     Raises:
         TypeError: `d` or `length` is not a whole number, or `base` is not a number
-        ValueError: `d` is odd or less than 2, `length` is less than 2, or `base` is not above 0 or
-            not finite
+        ValueError: `d` is odd or less than 2, `length` is less than 2, or `base` is not finite and
+            above 0
     """
     check_range("widgets.positions", whole=True, d=d, length=length)
     check_range("widgets.positions", above=0, below=math.inf, base=base)

@@ -48,15 +48,15 @@ def score_variance(q, keys, dimensions=None):
         a `Widget`
 
     Raises:
-        ValueError: `q` is not [D] or `keys` is not [N, D], they contain something else than finite
-            numbers, or `dimensions` is empty or contains something else than whole numbers from 1
-            to D
+        ValueError: `q` is not [D], `keys` is not [N, D], or they contain something other than
+            finite numbers
+        ValueError: `dimensions` is not a list of whole numbers from 1 to D, or is empty
     """
     q, keys = numbers("score_variance", "q", q, 1), numbers("score_variance", "keys", keys, 2)
     if keys.shape[1] != len(q):
         raise ValueError(
-            f"widgets.score_variance: q has {len(q)} features, but keys has {keys.shape[1]}. Give "
-            "both the same number"
+            f"widgets.score_variance: q has {len(q)} {'feature' if len(q) == 1 else 'features'}, "
+            f"but keys has {keys.shape[1]}. Give both the same number"
         )
     if dimensions is None:
         dimensions = [2**i for i in range(len(q).bit_length()) if 2**i <= len(q)]

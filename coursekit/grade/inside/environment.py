@@ -114,6 +114,10 @@ WIDE = {"longdouble", "clongdouble", "cdouble", "csingle", "object_"}  # other k
 
 # these attributes of a Tensor belong to the engine, which tasks by hand must not use
 ENGINE = {"backward", "grad", "grad_fn", "requires_grad", "requires_grad_"}
+# the names of the library that the engine needs, or that compute derivatives with it
+OF_ENGINE = {"Tensor", "tensor", "no_grad", "grad", "gradients", "value_and_grad", "jacobian"}
+OF_ENGINE |= {"hessian", "backward_pass"}
+BY_HAND = "although the derivative must be derived by hand"
 # these take a complex number apart, or compute without an operator, which would be checked
 PARTS = {"conj", "conjugate", "imag", "real", "view", "as_integer_ratio"}
 PARTS |= {
@@ -207,7 +211,13 @@ class Environment:
     def refuse(self, value):
         """Return a replacement for an object of the library that the task does not list."""
         full = shown(f"{value.__module__}.{getattr(value, '__name__', type(value).__name__)}")
-        return refusing(f"you use {full}, which this task asks you to write yourself")
+        return refusing(self._not_listed(full))
+
+    def _not_listed(self, full):
+        """Return why a task that does not list an object of the library must not use it."""
+        if self.by_hand and full.rpartition(".")[2] in OF_ENGINE:
+            return f"you use {full}, {BY_HAND}"
+        return f"you use {full}, which this task asks you to write yourself"
 
     # --- modules
 
@@ -223,12 +233,12 @@ class Environment:
             if quiet in SILENT:
                 return silent(top)
         if self.by_hand and name in NOT_BY_HAND:
-            return refusing(f"you use {name}, but this derivative must be derived by hand")
+            return refusing(f"you use {name}, {BY_HAND}")
         if name in MODULES:
             return self._listed(name, MODULES[name])
         if top == "tinyattn":
             return self._library(name)
-        return refusing(f"you use {name}, which is not there: write it with NumPy")
+        return refusing(f"you use {name}, which is not available in graded code. Use NumPy instead")
 
     def _listed(self, name, names):
         real = importlib.import_module(name)
@@ -290,7 +300,7 @@ class Environment:
             full = shown(f"{name}.{attribute}")
             if attribute not in real:
                 raise Forbidden(f"you use {full}, which does not exist. Check its spelling")
-            raise Forbidden(f"you use {full}, which this task asks you to write yourself")
+            raise Forbidden(self._not_listed(full))
 
         return stand_in(name, look)
 
@@ -365,7 +375,10 @@ class Environment:
                     "with real numbers"
                 )
             if isinstance(node, ast.Attribute) and node.attr in ENGINE:
-                raise Forbidden(f"you use .{node.attr}, which this task asks you to write yourself")
+                raise Forbidden(
+                    f"you use .{node.attr}, {BY_HAND}. Write its formula with + - * / and NumPy's "
+                    "functions"
+                )
             if isinstance(node, ast.Attribute) and node.attr in PARTS:
                 raise Forbidden(
                     f"you use .{node.attr}, which could compute the derivative without deriving "

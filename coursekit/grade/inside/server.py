@@ -18,7 +18,7 @@ import sys
 import types
 
 import numpy as np
-from environment import Count, Environment, Forbidden, close_tensor
+from environment import BY_HAND, Count, Environment, Forbidden, close_tensor
 
 from tinyattn.course.checks.runner import answer, decode, encode, failure
 
@@ -189,7 +189,7 @@ def _refuse(holder, last, shown):
     found = getattr(holder, last)
 
     def refuse(*args, **kwargs):
-        raise Forbidden(f"you call {shown}, which this task asks you to write yourself")
+        raise Forbidden(f"you call {shown}, {BY_HAND}")
 
     setattr(holder, last, refuse)
     for module in list(sys.modules.values()):

@@ -13,6 +13,9 @@ from tinyattn.course.checks.constructs import refused
 # allowed in every task except those by hand
 BASIC = ("tinyattn.Tensor", "tinyattn.tensor", "tinyattn.no_grad")
 ENGINE = {"backward", "grad", "grad_fn", "requires_grad", "requires_grad_"}
+# names of functions and classes that tasks by hand must not use either
+OF_ENGINE = {"Tensor", "tensor", "no_grad", "grad", "gradients", "value_and_grad", "jacobian"}
+OF_ENGINE |= {"hessian", "backward_pass"}
 METHODS = {"gather", "index_select", "log_softmax", "logsumexp", "masked_select", "relu"}
 # methods of a Tensor in addition to NumPy's
 METHODS |= {"scatter_add", "sigmoid", "softmax", "topk"}
@@ -38,8 +41,15 @@ def why_not(trees, homework, task, aliases):
         found += unlisted(tree, aliases, objects, by_hand)
     if not found:
         return None
-    names = ", ".join(dict.fromkeys(found))
-    return f"you use {names}, which this task asks you to write yourself"
+    found = list(dict.fromkeys(found))
+    engine = [n for n in found if by_hand and n.rpartition(".")[2] in ENGINE | OF_ENGINE]
+    others = [n for n in found if n not in engine]
+    reasons = []
+    if engine:
+        reasons.append(f"{', '.join(engine)}, although the derivative must be derived by hand")
+    if others:
+        reasons.append(f"{', '.join(others)}, which this task asks you to write yourself")
+    return f"you use {', and '.join(reasons)}"
 
 
 def imports(trees):
