@@ -73,7 +73,9 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=No
             print(f"wrote {worksheets.feedback(Path(html), marks, submissions)}")
     if csv_file is None and html is None:
         print(text, end="")
-    print(f"{len(marks)} submissions in {time.perf_counter() - began:.0f} s")
+    print(
+        f"{len(marks)} submission{'s' * (len(marks) != 1)} in {time.perf_counter() - began:.0f} s"
+    )
     missing = [result for result in marks if not result.graded]
     if missing:
         print(

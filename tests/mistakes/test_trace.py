@@ -5,6 +5,7 @@ import pytest
 
 import tinyattn as ta
 from tests.trace import examples
+from tinyattn.trace import build, jacobian_rows
 
 
 @pytest.mark.parametrize(
@@ -71,3 +72,19 @@ def test_a_graph_that_was_freed():
     loss.backward()
     with pytest.raises(RuntimeError, match="trace: this graph was freed .* trace it before backwa"):
         ta.trace(loss)
+
+
+@pytest.mark.parametrize("n", [8, 12])  # all rows are computed, or a sample of them
+def test_too_many_derivatives(n, monkeypatch):
+    monkeypatch.setattr(build, "MOST_ENTRIES", n**3 - 1)  # a product of two matrices has 2 n³
+    computed, answers = [], jacobian_rows._answers
+
+    def counted(asked, elements):
+        computed.extend(elements)
+        return answers(asked, elements)
+
+    monkeypatch.setattr(jacobian_rows, "_answers", counted)
+    a = np.ones((n, n), np.float32)
+    with pytest.raises(ValueError, match="room for .* but the first 3 arrays have more"):
+        ta.trace(lambda x, y: np.sum(x @ y), a, a)
+    assert len(computed) == (n * n if n == 8 else 2 * jacobian_rows.SAMPLE)

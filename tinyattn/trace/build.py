@@ -7,7 +7,7 @@ import numpy as np
 from tinyattn import functional
 from tinyattn.trace import names
 from tinyattn.trace.forward import Measured, function_of
-from tinyattn.trace.jacobian_rows import rows_of
+from tinyattn.trace.jacobian_rows import TooManyEntries, rows_of
 from tinyattn.trace.patterns import packed
 from tinyattn.trace.record import Closed
 from tinyattn.trace.source import described, short
@@ -130,13 +130,16 @@ class Builder:
 
     def _result(self, step):
         function = function_of(step.operation, self.recorder.functions)
-        rows = rows_of(step, function)
-        self.entries += sum(len(r.columns) for r in rows if r is not None)
+        try:
+            rows = rows_of(step, function, MOST_ENTRIES - self.entries)
+            self.entries += sum(len(r.columns) for r in rows if r is not None)
+        except TooManyEntries:
+            self.entries = MOST_ENTRIES + 1
         if self.entries > MOST_ENTRIES:
             raise ValueError(
                 f"trace: the page has room for {MOST_ENTRIES:,} derivatives of one element with "
-                f"respect to another, but the first {len(self.nodes)} arrays have more. Trace a "
-                "shorter sequence, fewer layers or a smaller batch"
+                f"respect to another, but the first {len(self.nodes) + 1} arrays have more. Trace "
+                "a shorter sequence, fewer layers or a smaller batch"
             )
         forms = packed(step, rows)
         inputs = [self._input(step, k, form) for k, form in enumerate(forms)]

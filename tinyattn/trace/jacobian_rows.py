@@ -19,7 +19,11 @@ FEW, MANY = 2, 8  # number of extra evaluations of a rule at other numbers
 SAMPLE = 24
 
 
-def rows_of(step, function):
+class TooManyEntries(Exception):
+    """The error for rows with many more entries than the page has room for."""
+
+
+def rows_of(step, function, room=np.inf):
     """Return a list with the `Rows` of each input of a step, or None for an input without slopes.
 
     A source whose slope happens to be 0 (a dead relu, the elements that are not the maximum, a
@@ -31,6 +35,11 @@ def rows_of(step, function):
         step       the `Step`
         function   function of its operation. If None, the rule is evaluated only at the step's own
                    numbers
+        room       number of entries that the page has room for
+
+    Raises:
+        TooManyEntries: a sample of the rows has twice as many entries as there is room for, in
+            proportion
     """
     with np.errstate(all="ignore"), no_grad():
         asked = [step, *_elsewhere(step, function)]
@@ -38,14 +47,16 @@ def rows_of(step, function):
             quick = moved(step) or element_by_element(asked)
             if quick is not None:
                 return quick
-        return _one_by_one(asked)
+        return _one_by_one(asked, room)
 
 
-def _one_by_one(asked):
+def _one_by_one(asked, room=np.inf):
     n = asked[0].y.size
     if n > 4 * SAMPLE:
         sample = np.linspace(0, n - 1, SAMPLE).astype(int)
         here, everywhere = _answers(asked[:1], sample), _answers(asked, sample)
+        if sum(len(r.columns) for r in here if r is not None) / SAMPLE * n > 2 * room:
+            raise TooManyEntries  # before all rows are computed, which may take minutes
         if all(_same_sources(a, b) for a, b in zip(here, everywhere, strict=True)):
             asked = asked[:1]
     return _answers(asked, range(n))
