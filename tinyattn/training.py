@@ -204,6 +204,8 @@ def _step(name, model, loss, optimizer, batch, clip, history):
         advice = "Take its mean over the batch"
         if not isinstance(value, Tensor):
             advice = "Do not use .item(), .numpy() or float()"
+        if isinstance(value, tuple | list | dict):
+            advice = "Return only the loss, without other results"
         if value is None:
             advice = "Did you forget its `return`?"
         call = "loss(model, *batch)" if name == "fit" else "loss(model)"
@@ -562,9 +564,14 @@ def _batches(name, examples, **options):
             )
         if not all(isinstance(b, tuple | list) for b in examples):
             kinds = " and ".join(sorted({type(b).__name__ for b in examples}))
+            advice = "Write (np.asarray(x), ...)"
+            if isinstance(examples, list) and all(hasattr(b, "shape") for b in examples):
+                advice = "Write (x, y) instead of [x, y]"
+            elif None in examples:
+                advice = "Leave None out"
             raise TypeError(
                 f"{name} must be a tuple of arrays (x, y, ...), or an iterable over batches (x, y, "
-                f"...), got a {type(examples).__name__} of {kinds}. Write (np.asarray(x), ...)"
+                f"...), got a {type(examples).__name__} of {kinds}. {advice}"
             )
     return examples
 

@@ -12,16 +12,6 @@ from tinyattn.kernels import numba
 needs_numba = pytest.mark.skipif(numba is None, reason="without Numba there is no kernel")
 
 
-@pytest.mark.parametrize("impl", ["sums", pytest.param("kernel", marks=needs_numba)])
-def test_compiled_implementations_refuse_the_second_derivative(impl):
-    q = Tensor(np.ones((3, 2)), requires_grad=True)
-    y = F.scaled_dot_product_attention(q, q, q, impl=impl)
-    with pytest.raises(
-        NotImplementedError, match='cannot be differentiated twice.*Use impl="numpy"'
-    ):
-        y.sum().backward(create_graph=True)
-
-
 def test_self_attention_refuses_what_cannot_be_divided():
     with pytest.raises(ValueError, match="10 features, which cannot be divided .* of 3 heads"):
         F.packed_self_attention(Tensor(np.ones((4, 10))), 3)

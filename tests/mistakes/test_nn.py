@@ -624,3 +624,11 @@ def test_an_unknown_impl_is_named_with_dropout_too():
 def test_the_init_that_is_no_init():
     with pytest.raises(TypeError, match="Did you mean __init__\\?$"):
         type("Net", (nn.Module,), {"__int__": lambda self: None})
+
+
+@pytest.mark.parametrize("make", [nn.RNN, nn.GRU, nn.LSTM])
+def test_loops_of_a_recurrent_layer_have_only_a_first_derivative(make):
+    layer = make(2, 3, impl="sums")
+    y, _ = layer(ta.tensor(np.ones((1, 4, 2), np.float32), requires_grad=True))
+    with pytest.raises(NotImplementedError, match='only a first derivative.* Use impl="numpy"'):
+        y.sum().backward(create_graph=True)

@@ -310,8 +310,8 @@ def _check_takes_keep(f):
         signature(getattr(f, "forward", f)).bind("x", "keep")
     except TypeError:
         raise TypeError(
-            "padding: f must be a function of two arguments (x, keep). Write, for example, "
-            "lambda x, keep: model(x, mask=keep)"
+            "padding: f must be a function of two arguments (x, keep), where keep is bool [B, T]. "
+            "For a transformer, write lambda x, keep: model(x, mask=keep[:, None, :])"
         ) from None
     except ValueError:  # the arguments of a compiled function may be unknown
         pass

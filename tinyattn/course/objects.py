@@ -256,11 +256,12 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
         event       index of each value's event [n] int, from 0 to E - 1
         E           number of events, including those without a value
         statistic   function that receives an array of values and returns a number
-        draws       number of draws. The result is NaN for a draw without values
+        draws       number of draws
         rng         seed of the draws
 
     Returns:
-        the statistic [1 + draws], of which entry 0 belongs to the given events
+        the statistic [1 + draws], of which entry 0 belongs to the given events. It is NaN where
+        there are no values
 
     Raises:
         TypeError: E or draws is not a whole number
@@ -402,7 +403,8 @@ def outcome(found, truth, event, M, weights=None):
         an `Outcome`
 
     Raises:
-        ValueError: M is not above all indices in truth, or as in `graph.match`
+        ValueError: M is not above all indices in truth, and the cases in `graph.match`
+        TypeError: found is the pair that `graph.condense` returns
     """
     pairs = graph.match(found, truth, weights=weights).pairs
     found, truth, event = np.asarray(found), np.asarray(truth), np.asarray(event)
@@ -497,4 +499,8 @@ def correlation(sums):
         the correlations [...], from -1 to 1, or NaN if a or b is the same for all points
     """
     n, a, b, aa, bb, ab = np.moveaxis(np.asarray(sums, float), -1, 0)
-    return (n * ab - a * b) / np.sqrt((n * aa - a * a) * (n * bb - b * b))
+    spreads = n * aa - a * a, n * bb - b * b  # n² times the variances
+    same = (spreads[0] <= 1e-12 * n * aa) | (spreads[1] <= 1e-12 * n * bb)  # 0 but for rounding
+    return np.where(same, np.nan, n * ab - a * b) / np.sqrt(
+        np.where(same, 1, spreads[0] * spreads[1])
+    )

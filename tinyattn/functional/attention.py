@@ -38,8 +38,7 @@ def scaled_dot_product_attention(
         scale    factor of the products q·k, a number, or None for 1/√D
         impl     which implementation to use. All give the same result and gradients up to rounding
                  "sums"    the index sums as loops (compiled if Numba is installed)
-                 "numpy"   array algebra: two matrix products and a softmax. This is the only
-                           implementation that can be differentiated more than once
+                 "numpy"   array algebra: two matrix products and a softmax
                  "kernel"  compiled code that computes block by block and never stores the T×S
                            weights
                  "auto"    "kernel" where it is faster, otherwise "numpy"
@@ -70,9 +69,7 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
 
     The result is the same as if you split x into queries, keys and values, split each of these into
     heads, call `scaled_dot_product_attention`, and concatenate the heads of its result. This
-    function copies nothing and computes the gradient of x as one array. If the compiled code runs,
-    the gradient cannot be differentiated again. For that, use `scaled_dot_product_attention` with
-    impl="numpy".
+    function copies nothing and computes the gradient of x as one array.
 
     Args:
         x           all queries, then all keys, then all values of a token, [..., T, 3·H·d]. Each of

@@ -151,8 +151,8 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
     tuples = isinstance(lengths, tuple | list) and len(lengths) > 0
     if not tuples or not all(isinstance(n, int | np.integer) and n >= 0 for n in lengths):
         raise ValueError(
-            f"neighbour_table: lengths must be a tuple (L,) or (H, W) of whole numbers, got "
-            f"{lengths!r}"
+            f"neighbour_table: lengths must be a tuple (L,) or (H, W) of whole numbers >= 0, "
+            f"got {lengths!r}"
         )
     name, n = "neighbour_table", len(lengths)
     kernel = _as_tuple(name, "kernel_size", kernel_size, n, 1)

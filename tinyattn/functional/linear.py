@@ -39,12 +39,18 @@ def check_indices(name, ids, n, ignore=None, what="ids"):
     given, ids = ids, ids_of(name, ids, what)
     expected = f"integers from 0 to {n - 1}" if n > 1 else "integers"
     if ids.dtype.kind not in "iu":
-        if ids.dtype == object:
-            got = type(ids.ravel()[0]).__name__
-            raise TypeError(f"{name}: {what} must be {expected}, got {got}")
         how = f"Write {what}.astype(int)"
         if isinstance(given, list | tuple):
             how = f"Write np.array({what}, int)"
+        if ids.dtype == object:
+            whole = [isinstance(i, int | np.integer) for i in ids.flat]
+            if all(whole):
+                raise TypeError(
+                    f"{name}: {what} must be {expected}, got an array of objects. {how}"
+                )
+            wrong = np.array([not w for w in whole]).reshape(ids.shape)
+            got = type(ids[wrong][0]).__name__
+            raise TypeError(f"{name}: {what} must be {expected}, got {got}{first_index(wrong)}")
         if ids.dtype.kind in "US":
             how = "Write names, labels = np.unique(names_of_examples, return_inverse=True)"
             if name.lower().endswith("embedding"):

@@ -19,7 +19,7 @@ def propagate(x, graph, message, aggregate="sum"):
 
     N(i) are the nodes with an edge to i. A node without incoming edges gets 0 (1 for "prod"). The
     messages have the order of the edges, so φ can use features of the edges, as in lambda x_i, x_j:
-    graph.edge_attr * x_j.
+    graph.edge_attr[:, None] * x_j for edge_attr [E] and x [N, F].
 
     Args:
         x           features of the nodes [N, ...]

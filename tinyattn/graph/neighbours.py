@@ -19,8 +19,8 @@ def mean_max(w, h, index, impl="auto"):
         w       weights w_nk, a number for each neighbour of each point [N, K]
         h       features [M, F] of the points that may be neighbours
         index   rows of h that are the neighbours of each point [N, K], whole numbers, K ≥ 1
-        impl    "sums" (loops), "numpy" (can be differentiated more than once), "kernel" (compiled)
-                or "auto" (the faster of "numpy" and "kernel")
+        impl    "sums" (loops), "numpy" (array algebra), "kernel" (compiled) or "auto" (the faster
+                of "numpy" and "kernel")
 
     Returns:
         y [N, 2F], the means followed by the maxima
@@ -45,8 +45,7 @@ def neighbour_max(h, index, impl="auto"):
     Args:
         h       features [M, F] of the points that may be neighbours
         index   rows of h that are the neighbours of each point [N, K], whole numbers, K ≥ 1
-        impl    "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto" (the
-                faster one)
+        impl    "numpy" (array algebra), "kernel" (compiled) or "auto" (the faster one)
 
     Returns:
         y [N, F]
@@ -67,8 +66,7 @@ def squared_distances(x, index, impl="auto"):
     Args:
         x       points [N, S]
         index   rows of x that are the neighbours of each point [N, K], whole numbers, K ≥ 1
-        impl    "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto" (the
-                faster one)
+        impl    "numpy" (array algebra), "kernel" (compiled) or "auto" (the faster one)
 
     Returns:
         d² [N, K]
@@ -93,8 +91,7 @@ def pair_sums(p, q, index, impl="auto"):
         p       summand of each point [N, F]
         q       summand that each point contributes as a neighbour [N, F]
         index   rows of q that are the neighbours of each point [N, K], whole numbers, K ≥ 1
-        impl    "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto" (the
-                faster one)
+        impl    "numpy" (array algebra), "kernel" (compiled) or "auto" (the faster one)
 
     Returns:
         y [N, K, F]

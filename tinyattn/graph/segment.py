@@ -6,8 +6,7 @@ In message passing, the segments are the receivers. The order of the rows does n
 reductions are suitable for sets. An empty segment gives 0, or 1 for prod. Slides K35, K37.
 
 All functions of segments except segment_sum and segment_mean take `impl`, which is "numpy" (array
-algebra, which can be differentiated more than once), "kernel" (compiled loops) or "auto" ("kernel"
-where it is faster).
+algebra), "kernel" (compiled loops) or "auto" ("kernel" where it is faster).
 """
 
 import numpy as np
@@ -161,8 +160,7 @@ def segment_max(values, ids, num_segments, impl="auto"):
         values         numbers [E, ...], whose rows are grouped into segments
         ids            segment of each row [E], whole numbers from 0 to num_segments - 1
         num_segments   number of segments, including empty ones, which give 0
-        impl           "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto"
-                       (the faster one)
+        impl           "numpy" (array algebra), "kernel" (compiled) or "auto" (the faster one)
 
     Returns:
         y [num_segments, ...]
@@ -184,8 +182,7 @@ def segment_min(values, ids, num_segments, impl="auto"):
         values         numbers [E, ...], whose rows are grouped into segments
         ids            segment of each row [E], whole numbers from 0 to num_segments - 1
         num_segments   number of segments, including empty ones, which give 0
-        impl           "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto"
-                       (the faster one)
+        impl           "numpy" (array algebra), "kernel" (compiled) or "auto" (the faster one)
 
     Returns:
         y [num_segments, ...]
@@ -205,8 +202,7 @@ def segment_prod(values, ids, num_segments, impl="auto"):
         values         numbers [E, ...], whose rows are grouped into segments
         ids            segment of each row [E], whole numbers from 0 to num_segments - 1
         num_segments   number of segments, including empty ones, which give 1
-        impl           "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto"
-                       (the faster one)
+        impl           "numpy" (array algebra), "kernel" (compiled) or "auto" (the faster one)
 
     Returns:
         y [num_segments, ...]
@@ -229,8 +225,7 @@ def segment_softmax(values, ids, num_segments, impl="auto"):
         values         numbers [E, ...], whose rows are grouped into segments
         ids            segment of each row [E], whole numbers from 0 to num_segments - 1
         num_segments   number of segments, including empty ones
-        impl           "numpy" (can be differentiated more than once), "kernel" (compiled) or "auto"
-                       (the faster one)
+        impl           "numpy" (array algebra), "kernel" (compiled) or "auto" (the faster one)
 
     Returns:
         y [E, ...]

@@ -20,9 +20,10 @@ NOT_COMPILED = "module: this kind has no compiled form"
 
 
 class CannotCompile(ValueError):
-    """The error that `compile` raises if a layer of the model was changed.
+    """The error that `compile` raises for a module of a subclass or with a replaced method.
 
-    The message names the layer. `model(x)` runs the model as it is, with the changed layer.
+    `compile` computes with the layers of tinyattn only, so it would ignore your method. The message
+    names the module. `model(x)` still runs it.
     """
 
 

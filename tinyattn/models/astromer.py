@@ -291,6 +291,10 @@ class StarClassifier(nn.Module):
         hidden        number of hidden features of the head, an MLP with one hidden layer
         rng           seed or numpy.random.Generator for the initial values of the head, or None for
                       the default generator
+
+    Raises:
+        ValueError: num_classes or hidden is not a whole number >= 1
+        TypeError: astromer is not an `Astromer`
     """
 
     def __init__(self, astromer, num_classes, hidden=64, rng=None):

@@ -301,7 +301,7 @@ def _check_scores(name, q, k):
 
 
 class SigmoidGate(nn.Module):
-    """A sigmoid of each score, a_j = σ(e_j), with which the weights need not sum to 1.
+    """A sigmoid of each score, a_j = σ(e_j), so the weights need not sum to 1.
 
     Source: slide KB10.
     """
@@ -312,7 +312,7 @@ class SigmoidGate(nn.Module):
 
 
 class Softmax(nn.Module):
-    """A softmax over the regions, a = softmax(e), with which the weights sum to 1."""
+    """A softmax over the regions, a = softmax(e), so the weights sum to 1."""
 
     def forward(self, scores):
         """Turn scores into weights: scores [B, R] → a [B, R]."""

@@ -188,7 +188,8 @@ class KeyValueCache:
             would change
 
         Raises:
-            IndexError: the cache is not empty and has no row with one of the indices
+            IndexError: index is a single number, or an index is not that of a row of the cache.
+                An empty cache accepts all indices
         """
         if self.k is None:
             return self
@@ -295,7 +296,8 @@ class CrossAttentionCache:
             a new cache with a copy of these rows. If this cache is empty, the new one is empty too
 
         Raises:
-            IndexError: the cache is not empty and has no row with one of the indices
+            IndexError: index is a single number, or an index is not that of a row of the cache.
+                An empty cache accepts all indices
         """
         taken = CrossAttentionCache()
         if self.k is not None:

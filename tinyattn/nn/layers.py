@@ -229,7 +229,10 @@ class Dropout(Module):
         self.p, self.rng = p, None if rng is None else generator(rng)
 
     def forward(self, x):
-        """Replace numbers by 0 in training, otherwise return x. Shape: x [...] → [...]."""
+        """Replace numbers by 0 and divide the others by 1 - p, in training only.
+
+        Shape: x [...] → [...].
+        """
         return F.dropout(x, self.p, self.training, self.rng)
 
     def extra_repr(self):

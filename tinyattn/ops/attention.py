@@ -75,7 +75,7 @@ def _number_of_scores(q, k, v, mask, bias, causal, scale):
     return math.prod(lead) * T * S
 
 
-@operation("attention", work=_number_of_scores, second_order=False)
+@operation("attention", work=_number_of_scores)
 def attention(q, k, v, mask, bias, causal, scale):
     """Return y_t = Σ_s a_ts v_s [..., T, E], with a = softmax(scale q·k + bias).
 
@@ -183,7 +183,7 @@ def _packed_scores(x, mask, bias, causal, heads):
     return math.prod(lead) * heads * T * T if enough else 0
 
 
-@operation("packed_self_attention", work=_packed_scores, second_order=False)
+@operation("packed_self_attention", work=_packed_scores)
 def packed_self_attention(x, mask, bias, causal, heads):
     """Return the attention y [..., T, H·d] of queries, keys and values in one x [..., T, 3·H·d].
 

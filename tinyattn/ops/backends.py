@@ -205,7 +205,7 @@ def have_numba(name):
 # ---------------------------------------------------------------- the decorator
 
 
-def operation(name, work, second_order=True):
+def operation(name, work):
     """Return a decorator that turns array algebra into an operation with several implementations.
 
     The operation f(*inputs, impl="auto", name=name) passes its inputs, which must be valid, to the
@@ -214,16 +214,14 @@ def operation(name, work, second_order=True):
 
     `f.implement(impl, forward, backward)` adds an implementation, which consists of functions on
     plain arrays, as described in `custom_vjp`. The backward pass must return arrays that were
-    allocated for it. Without `backward`, forward is called with the inputs unchanged, which may be
-    Tensors.
+    allocated for it. Its gradients can be differentiated again, for which the array algebra is run
+    (see `custom_vjp`). Without `backward`, forward is called with the inputs unchanged, which may
+    be Tensors.
 
     Args:
-        name           name of the entry in `IMPLEMENTATIONS`, also used in messages
-        work           function of the inputs that returns the amount of work in the unit of this
-                       entry, or 0 if the kernel cannot run. Only "auto" uses it
-        second_order   True: a gradient of the other implementations can be differentiated again,
-                       for which the array algebra is run (see `custom_vjp`). False: this raises
-                       NotImplementedError
+        name   name of the entry in `IMPLEMENTATIONS`, also used in messages
+        work   function of the inputs that returns the amount of work in the unit of this entry, or
+               0 if the kernel cannot run. Only "auto" uses it
     """
 
     def decorate(reference):
@@ -240,8 +238,7 @@ def operation(name, work, second_order=True):
 
         def implement(impl, forward, backward=None):
             if backward is not None:
-                again = reference if second_order else None
-                forward = custom_vjp(forward, backward, again, reference.__name__)
+                forward = custom_vjp(forward, backward, reference, reference.__name__)
                 forward.operation.fresh = True
             implementations[impl] = forward
 
@@ -294,8 +291,8 @@ def custom_vjp(forward, backward, reference=None, name=None):
             return backward(g, y, residuals, needs_grad, *inputs)
         if reference is None:
             raise NotImplementedError(
-                f"backward: {op.name} runs compiled code, which cannot be differentiated twice, as "
-                'create_graph=True and ta.hessian require. Use impl="numpy"'
+                f"backward: {op.name} has only a first derivative, but create_graph=True and "
+                'ta.hessian need the second one. Use impl="numpy"'
             )
         return _through(reference, g, inputs)
 

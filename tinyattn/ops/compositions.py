@@ -151,6 +151,18 @@ def _is_between(q, most):
     return q.ndim == 0 and q.dtype.kind in "iuf" and bool(0 <= q <= most)
 
 
+def _check_quantile(name, q, most):
+    """Raise ValueError if q is not one number from 0 to `most`."""
+    if _is_between(q, most):
+        return
+    advice = ". Call it once for each number" if np.ndim(to_array(q)) else ""
+    if not advice and most == 1 and _is_between(q, 100):
+        advice = ". For a percentage, call np.percentile"
+    raise ValueError(
+        f"{name} of Tensors: q must be one number with 0 <= q <= {most}, got q={q}{advice}"
+    )
+
+
 @implements(np.quantile)
 def quantile(a, q, axis=None, *, keepdims=False):
     """Return the q-quantile along `axis`, which is larger than a fraction q of the n numbers.
@@ -160,11 +172,7 @@ def quantile(a, q, axis=None, *, keepdims=False):
 
     Raises ValueError if q is not one number in [0, 1], or if a has no numbers.
     """
-    if not _is_between(q, 1):
-        raise ValueError(
-            f"np.quantile of Tensors: q must be one number with 0 <= q <= 1, got q={q}. Call it "
-            "once for each quantile"
-        )
+    _check_quantile("np.quantile", q, 1)
     x, q = a if isinstance(a, Tensor) else Tensor(a), to_array(q)
     if x.size == 0:
         raise ValueError(f"np.quantile of Tensors: a must not be empty, got shape {x.shape}")
@@ -183,11 +191,7 @@ def quantile(a, q, axis=None, *, keepdims=False):
 @implements(np.percentile)
 def percentile(a, q, axis=None, *, keepdims=False):
     """Return the `quantile` for q / 100, where q is one number in [0, 100]."""
-    if not _is_between(q, 100):
-        raise ValueError(
-            f"np.percentile of Tensors: q must be one number with 0 <= q <= 100, got q={q}. Call "
-            "it once for each percentile"
-        )
+    _check_quantile("np.percentile", q, 100)
     return quantile(a, q / 100, axis, keepdims=keepdims)
 
 

@@ -136,8 +136,8 @@ def tensordot(a, b, axes=2):
     if np.isscalar(axes):
         if not 0 <= axes <= min(a.ndim, b.ndim):
             raise ValueError(
-                f"tensordot: expected 0 <= axes <= {min(a.ndim, b.ndim)}, the number of axes of "
-                f"{a.shape} and {b.shape}, got axes={axes}"
+                f"tensordot: expected 0 <= axes <= {min(a.ndim, b.ndim)}, the smaller number of "
+                f"axes of the shapes {a.shape} and {b.shape}, got axes={axes}"
             )
         axes = (range(a.ndim - axes, a.ndim), range(axes))
     axes_a, axes_b = [list(axes_of(x, s)) for x, s in ((a, axes[0]), (b, axes[1]))]

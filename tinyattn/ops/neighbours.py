@@ -27,7 +27,7 @@ def _messages(w, h, index):
     return index.size * h.shape[1] if w.dtype == h.dtype else 0
 
 
-@operation("mean_max", work=_messages, second_order=False)
+@operation("mean_max", work=_messages)
 def mean_max(w, h, index):
     """Return GravNet's messages y_n = [1/K Σ_k w_nk h_j, max_k w_nk h_j] with j = index_nk.
 
@@ -73,7 +73,7 @@ mean_max.implement("kernel", _mean_max_kernel, _mean_max_kernel_backward)
 # ---------------------------------------------------------------- the maximum alone
 
 
-@operation("neighbour_max", work=lambda h, index: index.size * h.shape[1], second_order=False)
+@operation("neighbour_max", work=lambda h, index: index.size * h.shape[1])
 def neighbour_max(h, index):
     """Return the maximum over the neighbours, y_nf = max_k h_if with i = index_nk, y [N, F].
 
@@ -101,7 +101,7 @@ neighbour_max.implement("kernel", _neighbour_max_kernel, _neighbour_max_kernel_b
 # ---------------------------------------------------------------- distances
 
 
-@operation("squared_distances", work=lambda x, index: index.size * x.shape[1], second_order=False)
+@operation("squared_distances", work=lambda x, index: index.size * x.shape[1])
 def squared_distances(x, index):
     """Return the squared distances d² [N, K], d²_nk = Σ_s (x_ns - x_is)² with i = index_nk.
 
@@ -126,7 +126,7 @@ squared_distances.implement("kernel", _squared_distances_kernel, _squared_distan
 # ---------------------------------------------------------------- sums of pairs
 
 
-@operation("pair_sums", work=lambda p, q, index: index.size * q.shape[1], second_order=False)
+@operation("pair_sums", work=lambda p, q, index: index.size * q.shape[1])
 def pair_sums(p, q, index):
     """Return the sums y [N, K, F], y_nk = p_n + q_j with j = index_nk.
 

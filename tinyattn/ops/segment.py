@@ -51,7 +51,7 @@ def _extremum_vjp(g, y, values, ids, n):
     return g[ids] * (hit / np.maximum(scatter_add(hit, ids, y.shape), 1)[ids])
 
 
-@operation("segment_max", work=_size, second_order=False)
+@operation("segment_max", work=_size)
 @primitive
 def segment_max(values, ids, n):
     """Return the maximum of each segment, y_n = max values_e. Equal maxima share the gradient.
@@ -61,7 +61,7 @@ def segment_max(values, ids, n):
     return _extreme(values, ids, n, np.maximum)
 
 
-@operation("segment_min", work=_size, second_order=False)
+@operation("segment_min", work=_size)
 @primitive
 def segment_min(values, ids, n):
     """Return the minimum of each segment, y_n = min values_e. Equal minima share the gradient.
@@ -75,7 +75,7 @@ segment_max.defvjp(_extremum_vjp)
 segment_min.defvjp(_extremum_vjp)
 
 
-@operation("segment_prod", work=_size, second_order=False)
+@operation("segment_prod", work=_size)
 def segment_prod(values, ids, n):
     """Return the product of each segment, y_n = Π values_e.
 
@@ -86,7 +86,7 @@ def segment_prod(values, ids, n):
     return np.prod(np.concatenate([values, one])[_table(ids, n)], axis=1)
 
 
-@operation("segment_softmax", work=_size, second_order=False)
+@operation("segment_softmax", work=_size)
 def segment_softmax(values, ids, n):
     """Return the softmax within each segment, a_e = exp(values_e) / Σ_e' exp(values_e').
 

@@ -343,7 +343,9 @@ class Environment:
 
     def _import(self, name, globals=None, locals=None, fromlist=(), level=0):
         if level:
-            raise ImportError("relative imports need a package, and a notebook is not in one")
+            raise ImportError(
+                "relative imports need a package, and a notebook is not in one. Write import name"
+            )
         if not fromlist:
             top = name.split(".")[0]
             if top != name:

@@ -70,9 +70,9 @@ def fork_join(typing, team, start, stop):
     def code(context, builder, signature, args):
         if any(isinstance(kind, types.Literal) for kind in context.fndesc.argtypes[-2:]):
             raise TypeError(
-                "fork_join: start and stop must be variables, got a constant. The kernel would be "
-                "compiled only for this number, but its chunks begin and end at other items. Pass, "
-                "for example, runtime_zero() for 0"
+                "fork_join: start and stop must be variables, got a constant. Numba would compile "
+                "the kernel only for this number, but threads call it with other values. Pass, for "
+                "example, runtime_zero() for 0"
             )
         size = context.make_array(team)(context, builder, args[0]).nitems
         shared = builder.icmp_signed(">", size, size.type(0))
