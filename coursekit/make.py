@@ -53,8 +53,8 @@ def check(documents):
 
 
 def _missing_parts(root, lectures):
-    """Return the missing parts of these lectures: claims in the ledger, homework, and what
-    somebody else needs to teach them.
+    """Return the missing parts of these lectures: claims in the ledger, homework, and notes for
+    other lecturers.
     """
     ledger = claims.read_ledger(root / LEDGER)
     tried = {d.number: claims_in(read_source(d).cells) for d in lectures}

@@ -94,7 +94,7 @@ def glossary(cells):
 
 
 def references(cells):
-    """Return all papers that the lectures name, sorted by first author, with what each is for.
+    """Return all papers that the lectures name, sorted by first author, each with its use.
 
     Raises CourseError if two lectures write the same paper in different ways.
     """

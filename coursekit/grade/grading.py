@@ -63,7 +63,7 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=No
         marks = [rules.apply(s, m) for s, m in zip(submissions, marks, strict=True)]
     text = table(plan, marks, submissions)
     if csv_file is not None:
-        write_text(csv_file, f"\ufeff{text}")  # the mark tells Excel that this is UTF-8
+        write_text(csv_file, f"\ufeff{text}")  # with this mark, Excel reads UTF-8
         print(f"wrote {csv_file}")
     if worksheet is not None:
         print(worksheets.fill(Path(worksheet), document, marks, submissions))

@@ -39,7 +39,7 @@ class Submission:
     notes: list = field(default_factory=list)
     identifier: str = ""  # Moodle's identifier of a participant, or Canvas's of a user
     folder: str = ""  # Moodle's name of the folder, which the feedback folder must have too
-    time: datetime | None = None  # when it was submitted, if the system says so
+    time: datetime | None = None  # when it was submitted, if known
 
 
 @dataclass
@@ -298,7 +298,7 @@ def copies(found, plan):
 
 
 def take(submission, plan):
-    """Return what a student added to a notebook, as a `Found`."""
+    """Return the cells and texts that a student added to a notebook, as a `Found`."""
     cells = [(i, s) for i, (_, kind, s) in enumerate(submission.cells) if kind == "code"]
     code = code_of(cells, plan.given_trees)
     _leave_stubs_out(code, plan)

@@ -79,7 +79,7 @@ def page(title, body, up=""):
 
 
 def student_page(plan, result):
-    """Return a student's page, which says which parts are right, and what is wrong elsewhere."""
+    """Return a student's page, which lists the parts that are right, and explains the others."""
     lines = [
         f"<h1>{escape(result.student)}</h1>",
         f"<p>{_title(plan)}: <strong>{_sum(result)}</strong></p>",

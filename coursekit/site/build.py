@@ -106,8 +106,8 @@ def write_sources(root, sources, extra, students=False):
 def write_handouts(documents, folder, students=False):
     """Print a handout of each lecture into a folder, for students without the notes.
 
-    Without a browser that prints, one line says so, and the pages of the lectures have no link to a
-    handout.
+    Without a browser that prints, one line reports this, and the pages of the lectures have no link
+    to a handout.
     """
     if handout.find_browser() is None:
         print("no handouts as PDF on the site: there is no Chromium, Chrome or Edge to print them")

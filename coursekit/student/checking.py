@@ -54,7 +54,7 @@ def check(document, *, saved=False):
 
 @contextmanager
 def patience(what, seconds=PATIENCE):
-    """Tell the student where the time goes if the block takes long, as an endless loop does."""
+    """Print which task is running if the block takes long, as an endless loop does."""
     text = (
         f"{what} has been running for {seconds:g} seconds. Is there a loop that never ends, such "
         f"as a `while` whose condition stays True? Ctrl-C ends this command"

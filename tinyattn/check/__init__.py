@@ -1,4 +1,4 @@
-"""Checks that tell you whether code is right, and if not, where it fails and what the cause may be.
+"""Checks of whether code is right. If it is not, they name the place and a likely cause.
 
     check.gradcheck(f, x, w)             is the gradient right? (against central differences)
     check.equivariant(f, x)              does permuting the rows of x permute the rows of f(x)?

@@ -1,4 +1,4 @@
-"""Find what a student changed in a lecture by comparing the cells that ran with the notebook."""
+"""Find a student's changes in a lecture by comparing the cells that ran with the notebook."""
 
 import ast
 import difflib

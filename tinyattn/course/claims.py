@@ -181,7 +181,7 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
     A full run writes the verdict, evidence and control into the ledger. Any other run must reach
     the ledger's verdict, and the badge shows the figures of both runs. If a student has changed
     cells of the lecture, a different verdict is allowed, and the badge lists the changes. If no
-    folder with the course is found, the verdict is not compared, and the badge says so.
+    folder with the course is found, the verdict is not compared, as the badge then explains.
 
     Args:
         number          number of the claim, "C027"

@@ -87,7 +87,7 @@ def compare(*numbers, root=None):
 
 
 def sealed(right, words):
-    """Encode the answers of a question, so that nobody reads them by accident.
+    """Encode the answers of a question, so that they are not read by accident.
 
     Args:
         right   the letter of the right answer

@@ -68,7 +68,7 @@ class Threads:
         self._sent[self.rank] = mine
         self._barrier.wait(60)
         total[...] = sum(self._sent)
-        self._barrier.wait(60)  # nobody sends again before all have read
+        self._barrier.wait(60)  # a process sends again only after all have read
 
 
 def trained(comm=None, average=average_gradients):

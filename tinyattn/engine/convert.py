@@ -63,7 +63,7 @@ def nondifferentiable(*functions):
 
         def on_data(*args, _f=f, **kwargs):
             if "out" in kwargs:
-                raise TypeError(f"np.{_f.__name__} on Tensors takes no out=. Use what it returns")
+                raise TypeError(f"np.{_f.__name__} on Tensors takes no out=. Use its result")
             y = _f(*to_array(args), **{k: to_array(v) for k, v in kwargs.items()})
             return Tensor(y) if isinstance(y, np.ndarray | np.generic) else y
 

@@ -149,7 +149,7 @@ def add_hint(error, tb, notebook=False):
     """Add a note to an error of Python itself whose message does not say what to do.
 
     The note depends on the message and on the last line of the user's code in the traceback tb. If
-    `notebook` is True, it may speak of cells.
+    `notebook` is True, it may refer to cells.
     """
     if getattr(error, "__notes__", None):
         return

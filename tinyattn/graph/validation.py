@@ -94,7 +94,7 @@ def check_indices(owner, name, of, indices, n):
     Args:
         owner     function or class that is called, for the error message
         name      name of its argument
-        of        what the indices count, such as "nodes"
+        of        name of the numbered things, such as "nodes"
         indices   the array
         n         number of nodes, rows, and so on, so the largest index is n - 1
     """

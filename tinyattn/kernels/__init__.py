@@ -1,4 +1,4 @@
-"""Loops on plain arrays (not on `Tensor`), compiled by Numba. README.md says what to read first.
+"""Loops on plain arrays (not on `Tensor`), compiled by Numba. Begin with README.md.
 
 The files of this folder are written for reading. Each contains one operation, with its formula and
 its gradient as plain loops. `fast/` has the same operations with vector instructions and threads,

@@ -36,8 +36,8 @@ class BERT(nn.Module):
         num_heads         number of heads, which divides d_model
         num_layers        number of layers
         max_len           number of positions, the largest number of tokens of a text
-        num_types         number of token types. The type says which of two sentences a token
-                          belongs to
+        num_types         number of token types. The type of a token is the index of its
+                          sentence, 0 or 1 if there are two
         dim_feedforward   number of hidden features of the feed-forward networks. If None, it is 4
                           d_model
         dropout           probability with which a number becomes 0 in training

@@ -167,7 +167,7 @@ def _images(name, images, channels):
 
 
 def _placed(name, parts, z, places):
-    """Add the position vectors `places` [R, D] to z [B, R, D], where `parts` says what R counts."""
+    """Add the position vectors `places` [R, D] to z [B, R, D], where R counts the `parts`."""
     if z.shape[1] != len(places):
         create = f"Create {name} with count={z.shape[1]}, or pass" if z.shape[1] else "Pass"
         raise ValueError(

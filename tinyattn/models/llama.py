@@ -385,7 +385,7 @@ def chat_prompt(question, system=SYSTEM):
 
     Args:
         question   text of the user
-        system     text that tells the model how to behave
+        system     instructions that come before the question, such as the style of the answer
 
     Returns:
         a text that ends where the model's answer begins

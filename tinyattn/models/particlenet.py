@@ -191,7 +191,7 @@ def _check_jets(points, features, mask, C):
 
 
 def check_particles(name, mask, **given):
-    """Raise ValueError if an array [B, N, …] is NaN or infinite for a particle, as `mask` says."""
+    """Raise ValueError if an array [B, N, …] is NaN or infinite where `mask` is True."""
     for argument, values in given.items():
         bad = np.argwhere(mask & ~np.isfinite(to_array(values)).all(axis=2))
         if len(bad):

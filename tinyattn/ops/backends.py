@@ -65,7 +65,7 @@ class Entry(NamedTuple):
     unit: str  # the unit in which `least` counts the work
 
 
-# The numbers at the end of a line tell how many times as fast as NumPy the kernel was with this
+# The numbers at the end of a line are the speed of the kernel divided by NumPy's with this
 # much work, in float32 on two cores, with AVX-512 and with AVX2 (`python -m tests.benchmarks
 # thresholds`). Many kernels are faster with less work already, but the first call of a kernel
 # loads it, which takes a fraction of a second in every process, so small examples should not need

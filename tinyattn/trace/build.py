@@ -175,7 +175,7 @@ class Builder:
         return 2 if found is None or found.text in names.DULL else found.rank
 
     def _input(self, step, k, form):
-        """Return what the page shows of operand k: its node, number or text, or None."""
+        """Return the entry of operand k on the page: its node, number or text, or None."""
         x, value = step.inputs[k], step.values[k]
         key = id(x) if x is not None else id(value)
         if key in self.number:

@@ -74,7 +74,7 @@ def described(operation, function):
         function    its function, or None if it is unknown
 
     Returns:
-        {"formula", "forward", "rules", "joint"}, where joint tells whether one rule gives the
+        {"formula", "forward", "rules", "joint"}, where joint is True if one rule gives the
         gradients of all inputs
     """
     doc = (
