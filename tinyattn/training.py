@@ -478,7 +478,7 @@ def accuracy(model, x, y):
     """Return the fraction of examples for which the correct class has the largest score.
 
     You can pass this function to `fit` as `metric=`. `fit` and `evaluate` switch the model to
-    evaluation mode. If you call this function yourself, call model.eval() before.
+    evaluation mode. If you call this function yourself, call model.eval() first.
 
     Args:
         model   a model that returns the scores of C >= 2 classes, [B, C] or [B, T, C]
@@ -500,7 +500,8 @@ def accuracy(model, x, y):
         )
     scores, y = np.asarray(to_array(model(x))), np.asarray(to_array(y))
     if scores.ndim < 2 or scores.shape[-1] == 1:
-        wanted = "model(x)" if scores.ndim < 2 else "model(x)[..., 0]"
+        wanted = "model(x)[..., 0]" if scores.shape[-1:] == (1,) else "model(x)"
+        wanted = "model(x)" if y.shape == scores.shape else wanted
         raise ValueError(
             "accuracy: model(x) must be scores [B, C] or [B, T, C] of C >= 2 classes, got shape "
             f"{scores.shape}. For yes or no, pass metric=lambda model, x, y: "
@@ -514,8 +515,8 @@ def accuracy(model, x, y):
         )
     if y.dtype.kind not in "iufb":
         raise TypeError(
-            f"accuracy: y must be whole numbers, got {y.dtype}. For names, write "
-            "names, y = np.unique(y, return_inverse=True)"
+            f"accuracy: y must be whole numbers, got {y.dtype}. To number classes "
+            "that have names, write names, y = np.unique(y, return_inverse=True) once for all data"
         )
     wrong = y[(y < 0) | (y >= scores.shape[-1]) | (y != np.floor(y))]
     if wrong.size:

@@ -461,9 +461,11 @@ def test_edge_conv_refuses_a_table_that_names_no_points(layer):
     x = points(3, 3).astype(np.float32)
     with pytest.raises(
         ValueError,
-        match="edge_conv: index must consist of whole numbers .*, got float64. Convert it",
+        match="edge_conv: index must contain indices of points, .* got float64. Pass the first",
     ):
         edge_conv(layer, x, np.array([[0.0], [1.7], [2.0]]))
+    with pytest.raises(ValueError, match="Convert it with .astype.int., unless it contains"):
+        edge_conv(layer, x, np.array([[0.0], [1.0], [2.0]]))
     with pytest.raises(ValueError, match="got NoneType. Pass the first result of knn"):
         edge_conv(layer, x, None)
     with pytest.raises(
@@ -473,7 +475,7 @@ def test_edge_conv_refuses_a_table_that_names_no_points(layer):
     with pytest.raises(ValueError, match=r"edge_conv: index must be \[N, K\] .*, got shape \(3,\)"):
         edge_conv(layer, x, np.array([0, 1, 2]))
     with pytest.raises(
-        ValueError, match="neighbour_max: index must consist of whole numbers .*, got float64"
+        ValueError, match="neighbour_max: index must contain indices of points, .* got float64"
     ):
         neighbour_max(x, np.array([[0.0], [1.7], [2.0]]))
     table = np.array([[0], [2], [1]])

@@ -632,3 +632,9 @@ def test_loops_of_a_recurrent_layer_have_only_a_first_derivative(make):
     y, _ = layer(ta.tensor(np.ones((1, 4, 2), np.float32), requires_grad=True))
     with pytest.raises(NotImplementedError, match='only a first derivative.* Use impl="numpy"'):
         y.sum().backward(create_graph=True)
+
+
+@pytest.mark.parametrize("name", ["constant", "zeros", "normal", "kaiming_normal"])
+def test_initial_values_have_the_names_of_pytorch_with_an_underscore(name):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}': use nn.init.{name}_$"):
+        getattr(nn.init, name)

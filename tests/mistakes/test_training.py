@@ -144,6 +144,8 @@ def test_accuracy_of_one_column_of_scores_is_refused():
         ValueError, match="of C >= 2 classes, got shape .* For yes or no, pass metric="
     ):
         training.accuracy(lambda x: x, np.ones((3, 1), np.float32), [1, 0, 1])
+    with pytest.raises(ValueError, match=r"np.mean\(\(model\(x\) > 0\) == y\)"):
+        training.accuracy(lambda x: x, np.ones((3, 1), np.float32), [[1], [0], [1]])
 
 
 def test_accuracy_needs_a_class_for_each_example():

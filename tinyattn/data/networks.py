@@ -26,7 +26,9 @@ def karate_club():
 
 
 def les_miserables():
-    """Load a graph of the 77 characters of Les Misérables. A tie means that two meet in a chapter.
+    """Load a graph of the 77 characters of Les Misérables.
+
+    Two characters are tied if they meet in at least one chapter.
 
     Returns:
         (graph, names). Each of the 254 ties is stored as two edges, and `graph.edge_attr` [508]

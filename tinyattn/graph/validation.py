@@ -76,11 +76,14 @@ def check_table(name, index, n):
         )
     given, index = index, np.asarray(to_array(index))
     if index.dtype.kind not in "iu":
-        advice = "Pass the first result of knn"
-        if index.dtype.kind in "fb":
-            advice = "Convert it with .astype(int)"
+        advice = "Pass the first result of knn: index, d2 = knn(x, k)"
+        if index.dtype.kind == "f" and index.size and (index == np.floor(index)).all():
+            advice = "Convert it with .astype(int), unless it contains the distances of knn"
         got = index.dtype if index.ndim else type(given).__name__
-        raise ValueError(f"{name}: index must consist of whole numbers (rows), got {got}. {advice}")
+        raise ValueError(
+            f"{name}: index must contain indices of points, which are whole numbers, got {got}. "
+            f"{advice}"
+        )
     index = np.array(index, np.int64, order="C")  # a copy is not affected by later changes
     if index.ndim != 2 or index.shape[1] < 1:
         raise ValueError(f"{name}: index must be [N, K] with K >= 1, got shape {index.shape}")

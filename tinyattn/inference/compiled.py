@@ -20,10 +20,10 @@ NOT_COMPILED = "module: this kind has no compiled form"
 
 
 class CannotCompile(ValueError):
-    """The error that `compile` raises for a module of a subclass or with a replaced method.
+    """The error that `compile` raises if a layer was changed, by a subclass or a replaced method.
 
-    `compile` computes with the layers of tinyattn only, so it would ignore your method. The message
-    names the module. `model(x)` still runs it.
+    A compiled copy computes with the original layer of tinyattn, so it would ignore the change. The
+    message names the layer. `model(x)` still works.
     """
 
 

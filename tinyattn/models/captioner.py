@@ -640,7 +640,7 @@ class Captioner(_Captioner):
             keys, and state is (h, c), each [B, d_state]
 
         Raises:
-            ValueError: images have a wrong shape, as in the `forward` of `regions`
+            ValueError: `regions` does not accept the shape of the images
             TypeError: images do not consist of numbers
         """
         z = self.regions(images)
@@ -680,7 +680,8 @@ class Captioner(_Captioner):
             state    (h, c) of the LSTM before the word
 
         Returns:
-            (new h and context [h_t, c_t] [B, d_state + D], new state, attention weights [B, R])
+            (the new h followed by the context vector [B, d_state + D], new state (h, c), attention
+            weights [B, R])
 
         Raises:
             ValueError: word is not [B, d_word]
@@ -746,11 +747,12 @@ class FixedCaptioner(_Captioner):
             images   images with values from 0 to 1 [B, height, width, channels]
 
         Returns:
-            (c [B, context], state), where state is (h, c) of the LSTM, each [B, d_state]
+            (context vectors [B, context], state), where state is (h, c) of the LSTM, each
+            [B, d_state]
 
         Raises:
-            ValueError: images have a wrong shape, as in the `forward` of `regions`, or the number
-                of regions is not `count`
+            ValueError: `regions` does not accept the shape of the images, or the number of regions
+                is not `count`
             TypeError: images do not consist of numbers
         """
         z = self.regions(images)
@@ -802,8 +804,8 @@ class FixedCaptioner(_Captioner):
             state   (h, c) of the LSTM before the word
 
         Returns:
-            (new h and context [h_t, c] [B, d_state + context], new state, None), because there are
-            no attention weights
+            (the new h followed by the context vector [B, d_state + context], new state (h, c),
+            None), because there are no attention weights
 
         Raises:
             ValueError: word is not [B, d_word]

@@ -120,9 +120,9 @@ class MoleculeAttentionTransformer(nn.Module):
     In the first formula, d = d_model/num_heads is the number of features of a head, D contains the
     distances of the atoms, and Adj their bonds. A dummy atom with a learned vector is added to each
     molecule, and the mean includes it. The dummy atom has no bonds, and its distance from all atoms
-    and from itself is set to 10⁶ Å. The rows of Adj are divided by their sums, as in the paper's
-    code but not in its formula. Dropout acts on the terms that are added to x, while in the paper
-    it acts on A.
+    and from itself is set to 10⁶ Å. The rows of Adj are divided by their sums, as in the code
+    of Maziarka et al. 2020 but not in their formula. Dropout acts on the terms that are added to x,
+    while in the paper it acts on A.
 
     Args:
         features     number of features of an atom
@@ -136,6 +136,13 @@ class MoleculeAttentionTransformer(nn.Module):
         dropout      probability with which a number becomes 0 in training
         rng          seed or numpy.random.Generator for the initial values and the dropout, or None
                      for the default generator
+
+    Raises:
+        ValueError: num_heads does not divide d_model, a size is not a whole number >= 1, lambdas
+            are not three finite numbers >= 0, g is unknown, or dropout is not from 0 to 1
+        TypeError: dropout is not a number
+
+    Source: Maziarka et al. 2020, arXiv:2002.08264, and slide N28.
     """
 
     def __init__(

@@ -102,7 +102,7 @@ class MultiheadAttention(Module):
                                    the heads
             bias                   floating-point numbers added to the scores, in one of the shapes
                                    of the mask, or None for 0
-            impl                   "sums" (loops), "numpy" (can be differentiated more than once),
+            impl                   "sums" (loops), "numpy" (array algebra),
                                    "kernel" (compiled) or "auto" (the faster of "numpy" and
                                    "kernel")
             cache                  keys and values of earlier calls, or None. With an
@@ -378,7 +378,7 @@ class SelfAttention(MultiheadAttention):
                                    the heads
             bias                   floating-point numbers added to the scores, in one of the shapes
                                    of the mask, or None for 0
-            impl                   "sums" (loops), "numpy" (can be differentiated more than once),
+            impl                   "sums" (loops), "numpy" (array algebra),
                                    "kernel" (compiled) or "auto" (the faster of "numpy" and
                                    "kernel")
 
@@ -458,7 +458,7 @@ class CrossAttention(MultiheadAttention):
                                    the heads
             bias                   floating-point numbers added to the scores, in one of the shapes
                                    of the mask, or None for 0
-            impl                   "sums" (loops), "numpy" (can be differentiated more than once),
+            impl                   "sums" (loops), "numpy" (array algebra),
                                    "kernel" (compiled) or "auto" (the faster of "numpy" and
                                    "kernel")
 

@@ -339,8 +339,8 @@ def _fans(name, tensor):
     if tensor.ndim < 2 or tensor.size == 0:
         advice = ". For a bias, use zeros_ or uniform_" if tensor.ndim == 1 else ""
         raise ValueError(
-            f"{name}: tensor must be a weight [out, in, ...] with at least one element, because of "
-            f"its fan-in and fan-out, got shape {tensor.shape}{advice}"
+            f"{name}: tensor must be a weight [out, in, ...] with at least one element, because "
+            f"its fan-in and fan-out are needed, got shape {tensor.shape}{advice}"
         )
     out, into, *window = tensor.shape
     return into * math.prod(window), out * math.prod(window)
@@ -459,4 +459,6 @@ class SkipInit(np.random.Generator):
 
 def __getattr__(name):
     """Raise AttributeError for the missing `name`, with what to write instead, if known."""
+    if f"{name}_" in globals():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: use nn.init.{name}_")
     raise torch_hints.no_such_name(__name__, name)

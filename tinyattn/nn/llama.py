@@ -92,7 +92,7 @@ class GroupedQueryAttention(Module):
                     causal mask applies
             cache   an `nn.KeyValueCache` of all earlier tokens, so x contains only the T next
                     tokens, and S counts all tokens. Without a cache, S = T
-            impl    "sums" (loops), "numpy" (can be differentiated more than once), "kernel"
+            impl    "sums" (loops), "numpy" (array algebra), "kernel"
                     (compiled) or "auto" (the faster of "numpy" and "kernel")
 
         Raises:

@@ -29,13 +29,13 @@ class Parameter(Tensor):
 
     Args:
         data            initial values of the parameter
-        dtype           dtype, or None for the dtype of data if they are an array, and for float32
-                        if they are Python numbers
+        dtype           dtype of the parameter. If None, it is the dtype of an array, and float32
+                        for Python numbers
         requires_grad   False: the parameter is frozen
 
     Raises:
         TypeError: data are not real numbers, or the dtype of the parameter would not be floating
-            point (unless it is frozen), for example because data are an array of whole numbers
+            point (unless it is frozen), for example for an array of whole numbers
     """
 
     __slots__ = ()
@@ -49,8 +49,8 @@ class Buffer(Tensor):
 
     Args:
         data            values of the buffer
-        dtype           dtype, or None for the dtype of data if they are an array, float32 if they
-                        are Python floats, and int64 if they are Python integers
+        dtype           dtype of the buffer. If None, it is the dtype of an array, float32 for
+                        Python floats, and int64 for Python integers
         requires_grad   True: the buffer gets a gradient, which is unusual
 
     Raises:
