@@ -64,7 +64,7 @@ class Sequential(Module):
         return x
 
     def __len__(self):
-        return len(list(self.children()))
+        return sum([isinstance(m, Module) for m in vars(self).values()])
 
     def __iter__(self):
         return self.children()
