@@ -113,7 +113,7 @@ def references(cells):
     lines = [
         "# References",
         "",
-        "This page lists the papers that the lectures cite, and what each lecture cites them for. "
+        "This page lists the papers that the lectures cite, and the reason for each citation. "
         "`tinyattn build` makes the page from the lists at the ends of the lectures, so change an "
         "entry there.",
         "",
