@@ -53,8 +53,8 @@ def check(documents):
 
 
 def _missing_parts(root, lectures):
-    """Return the missing parts of these lectures: claims in the ledger, homework, and notes for
-    other lecturers.
+    """Return the missing parts of these lectures: claims in the ledger, homework, and the plan,
+    ending and teaching page that another lecturer needs.
     """
     ledger = claims.read_ledger(root / LEDGER)
     tried = {d.number: claims_in(read_source(d).cells) for d in lectures}

@@ -22,6 +22,7 @@ from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.ranges import check_range
+from tinyattn.nn.module import eval_mode
 from tinyattn.optim import AdamW, clip_grad_norm
 from tinyattn.progress import moving_line
 
@@ -416,7 +417,7 @@ def evaluate(model, f, held_out, batch_size=HELD_OUT):
     """Return the mean of f(model, *batch) over all examples, in evaluation mode without gradients.
 
     Args:
-        model        the model, whose mode is restored afterwards
+        model        the model. Afterwards, it and the modules inside have their own modes again
         f            loss or metric, a function f(model, *batch) that returns the mean over the
                      batch, such as training.accuracy
         held_out     tuple of arrays (x, y, ...) with the examples on the first axis, a single
@@ -446,15 +447,10 @@ def evaluate(model, f, held_out, batch_size=HELD_OUT):
 
 def _measure(model, f, held_out, empty):
     """Return the mean of f over held-out batches. `empty` begins the message if there are none."""
-    was_training, done = getattr(model, "training", True), _Mean()
-    _mode(model, "eval")
-    try:
-        with no_grad():
-            for batch in held_out:
-                done.add(_single_number(empty, f(model, *batch)), _length(batch))
-    finally:
-        if was_training:
-            _mode(model, "train")
+    done = _Mean()
+    with eval_mode(model) if hasattr(model, "modules") else nullcontext(), no_grad():
+        for batch in held_out:
+            done.add(_single_number(empty, f(model, *batch)), _length(batch))
     return done.mean(empty)
 
 

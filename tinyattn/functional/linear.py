@@ -222,13 +222,14 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     Args:
         x1     x₁ [...]
         x2     x₂, which broadcasts with x₁
-        axis   axis of the vectors after broadcasting. The result does not have this axis
+        axis   axis of the vectors after broadcasting, a tuple of axes, or None for all. The result
+               does not have these axes
         eps    ε >= 0, the smallest value of each length in the divisor
 
     Raises:
         ValueError: the shapes do not broadcast or have no such axis, or eps is negative or not
             finite
-        TypeError: eps is not a number, or axis is not a whole number
+        TypeError: eps is not a number, or axis is not a whole number, a tuple of them, or None
     """
     x1, x2 = as_tensor(x1), as_tensor(x2)
     try:

@@ -14,8 +14,9 @@ from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
-from tinyattn.models.generation import compiled_or_itself, eval_mode
+from tinyattn.models.generation import compiled_or_itself
 from tinyattn.models.gpt import check_ids, init_weights
+from tinyattn.nn.module import eval_mode
 from tinyattn.nn.sets import masked_mean
 from tinyattn.nn.validation import check_heads, check_sizes
 

@@ -24,8 +24,8 @@ from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 from tinyattn.functional import recurrent
 from tinyattn.models.decoding import beam_search
-from tinyattn.models.generation import eval_mode
 from tinyattn.nn.init import normal_parameter
+from tinyattn.nn.module import eval_mode
 from tinyattn.nn.overrides import describe_override
 from tinyattn.nn.validation import check_sizes
 

@@ -9,7 +9,6 @@ The model must have:
 """
 
 import itertools
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from tinyattn import inference
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.ranges import is_number
 from tinyattn.models.decoding import decode_tokens
+from tinyattn.nn.module import eval_mode
 
 # number of steps between two comparisons with a large model, each of which takes as long as a few
 # steps
@@ -161,17 +161,6 @@ def _to_the_left(seen, lengths):
     T = seen.shape[1]
     index = np.arange(T) + (T - lengths)[:, None]
     return np.take_along_axis(seen, np.minimum(index, T - 1), axis=1)
-
-
-@contextmanager
-def eval_mode(model):
-    """Put the model into evaluation mode inside the block, and restore its mode afterwards."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
 
 
 def _is_one(ids):

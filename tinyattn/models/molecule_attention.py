@@ -11,7 +11,7 @@ from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
-from tinyattn.models.generation import eval_mode
+from tinyattn.nn.module import eval_mode
 from tinyattn.nn.validation import check_heads, check_sizes
 
 FAR = 1e6  # Å: distance of the dummy atom

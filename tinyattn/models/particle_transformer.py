@@ -16,9 +16,9 @@ from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
-from tinyattn.models.generation import eval_mode
 from tinyattn.models.particlenet import check_particles
 from tinyattn.nn.init import xavier_bound
+from tinyattn.nn.module import eval_mode
 from tinyattn.nn.validation import check_sizes
 
 SMALLEST = 1e-8  # smaller numbers are replaced by this one before the logarithm

@@ -15,7 +15,7 @@ from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 from tinyattn.models.decoding import beam_search
-from tinyattn.models.generation import eval_mode
+from tinyattn.nn.module import eval_mode
 from tinyattn.nn.validation import check_heads, check_sizes
 
 

@@ -4,6 +4,7 @@ Unlike in PyTorch, a module need not register its parts. Every attribute that is
 `Buffer` or a `Module` belongs to it. Names are the attribute names joined by dots, as in PyTorch.
 """
 
+from contextlib import contextmanager
 from inspect import Parameter as Parameter_
 from inspect import Signature
 
@@ -391,6 +392,18 @@ class Module(torch_hints.ModuleTorchNames):
 
     def _repr_html_(self):
         return Summary(self)._repr_html_()
+
+
+@contextmanager
+def eval_mode(module):
+    """Put a module into evaluation mode inside the block. Then all modules get their modes back."""
+    modes = [(m, m.training) for m in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for m, mode in modes:
+            m.training = mode
 
 
 def _name_the_class(error, module):

@@ -39,7 +39,7 @@ class HomeworkChecker:
         print(wrapped(self.report(task), indent=5 * " "))
 
     def report(self, task):
-        """Check one task and return a text that lists its parts, right or not."""
+        """Check one task and return a text that names the parts that are right."""
         self.outcomes[task] = [attempt(part, self.student) for part in self.homework.of(task)]
         return report(task, self.outcomes[task], self.why_not(task))
 
