@@ -70,7 +70,7 @@ def write(root, folder=None, documents=()):
     shutil.rmtree(folder, ignore_errors=True)
     try:
         return _filled(root, folder, documents)
-    except BaseException:  # half a folder would be in the way of the next attempt
+    except BaseException:  # an incomplete folder would block the next attempt
         shutil.rmtree(folder, ignore_errors=True)
         raise
 

@@ -44,7 +44,7 @@ def main(arguments=None):
         print(f"tinyattn: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        if isinstance(error, BrokenPipeError):  # as in `tinyattn claims | head`
+        if isinstance(error, BrokenPipeError):  # `tinyattn claims | head` causes this
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):

@@ -167,7 +167,7 @@ def atomic_write(path, chunks):
         # "x" creates a new file with the permissions of the system
         with open(beside, "xb") as file:
             for chunk in chunks:
-                if isinstance(chunk, int | str):  # of bytes or of a text instead of a list
+                if isinstance(chunk, int | str):  # `chunks` is bytes or a text instead of a list
                     raise TypeError(
                         "atomic_write: chunks must be a list or generator of bytes, got an element "
                         f"of type {type(chunk).__name__}. Write [data], or [text.encode()]"
@@ -484,7 +484,7 @@ def load_checkpoint(path, module, optimizer, rng=None):
         tensors, metadata = _read(path)
     step, states = _step(path, metadata), []
     for name, own in _generators(module, rng).items():
-        if name in metadata or name == "rng":  # other layers may have no generator
+        if name in metadata or name == "rng":  # a layer may have had no generator when it was saved
             states.append((own, _state(path, metadata, name, own)))
     parts = {"module": {}, "optimizer": {}}
     for name, array in tensors.items():
@@ -567,7 +567,7 @@ def _in_buffers(state, own):
     """
     inner, own_inner = state["state"], own["state"]
     places = (state, own, "buffer_pos", "buffer"), (inner, own_inner, "pos", "key")
-    return all(  # Philox has the first field, the Mersenne twister the second
+    return all(  # Philox has buffer_pos, the Mersenne twister has pos
         len(found[numbers]) == len(ours[numbers]) and 0 <= found[place] <= len(ours[numbers])
         for found, ours, place, numbers in places
         if place in ours

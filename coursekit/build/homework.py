@@ -79,7 +79,7 @@ def solution_lines(notebook):
             elif not BEGIN.match(line):
                 (found if inside else given).add(line.strip())
             inside = inside or bool(BEGIN.match(line))
-    # brackets and similar tokens appear everywhere
+    # short lines, such as brackets, appear everywhere
     return {line for line in found - given if len(line) > 8 and not line.startswith("#")}
 
 

@@ -30,8 +30,8 @@ from tinyattn.course.drawings import drawing, where
 from tinyattn.course.project import SHIPPED, CourseError, write_text
 from tinyattn.kernels.machine import first_use
 
-CELL_TIMEOUT = 600  # seconds, of which a cell of a quick run takes a few
-# Pixels per inch of a figure, enough for a projector. The notebook shows 100 of them per inch.
+CELL_TIMEOUT = 600  # seconds; in a quick run, a cell takes only a few
+# Pixels per inch of a figure in the file, enough for a projector, and as shown in the notebook.
 DPI, SHOWN_DPI = 160, 100
 
 

@@ -31,8 +31,8 @@ NUMPY = {
     *("percentile", "polyval", "quantile", "round", "sin", "sort", "sqrt", "stack", "std", "sum"),
     *("tile", "transpose", "vstack", "where", "zeros", "zeros_like"),
 }
-# Keywords whose strings are the words of a figure, if the call draws or calls one of the methods
-# below, which in a lecture belong to Matplotlib. All arguments of those in LABELLING are words.
+# The values of these keywords are words of a figure if the call draws or calls a method in
+# PANEL_METHODS, which belongs to Matplotlib in a lecture. In LABELLING, all arguments are words.
 LABELS = {"label", "suptitle", "title", "xlabel", "ylabel"}
 PANEL_METHODS = {
     *("annotate", "axhline", "axvline", "bar", "barh", "colorbar", "errorbar", "fill_between"),
@@ -62,7 +62,7 @@ class Drawings:
             for name in map(root, node.targets)
         }
         self.names, self.functions, self.makers = set(SHOWS), set(), set()
-        for _ in range(4):  # a panel of a picture is a picture, a function may call another one
+        for _ in range(4):  # repeated for panels of panels, and functions that call functions
             self.names = self._picture_names(trees)
             refused = {f.name for f in functions if not all(map(self._part_is_harmless, f.body))}
             self.functions = {f.name for f in functions} - refused - self.stored

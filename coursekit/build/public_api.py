@@ -34,7 +34,7 @@ PLACES = [
     ("tinyattn.widgets", "widgets", "explorers for slides"),
     ("tinyattn.course", "course", "what the cells of a lecture call"),
 ]
-# drawing functions and those that only the cells of the course call are not lecture content
+# a slide does not introduce names that draw, or that belong to the cells of the course
 UNSAID = {"plot", "widgets", "course", "trace"}
 
 

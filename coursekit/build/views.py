@@ -122,7 +122,7 @@ def _tells_when_folded(cell):
     if not hidden or cell["outputs"][0] == BEFORE_ANSWER:
         return False
     data = cell["outputs"][0].get("data", {})
-    shows_markup = {"text/html", "image/svg+xml"} & set(data)  # which JupyterLab prefers
+    shows_markup = {"text/html", "image/svg+xml"} & set(data)  # JupyterLab prefers these
     return bool(shows_markup) or not {"image/png", PROGRESS} & set(data)
 
 

@@ -20,7 +20,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 OPTIONS = "--headless --no-sandbox --disable-gpu --no-first-run --disable-sync"
 OPTIONS += " --disable-background-networking --no-pdf-header-footer --virtual-time-budget=60000"
 SECONDS = 300
-WIDEST = 1000  # pixels of a picture: on paper a page of the deck is 10 cm wide, so 250 dots an inch
+WIDEST = 1000  # pixels of a picture, which is printed 10 cm wide, so it has 250 dots per inch
 # A4 with margins of 12 mm is 703 by 1031 of these pixels
 SHEET = """
 @page { size: A4 portrait; margin: 12mm; }
@@ -63,7 +63,7 @@ def smaller(picture):
     """Return a picture of the page, given as a match of prefix and data, at most `WIDEST` pixels
     wide.
     """
-    from PIL import Image  # Matplotlib needs it, which has drawn the picture
+    from PIL import Image  # Matplotlib, which has drawn the picture, needs it too
 
     image = Image.open(io.BytesIO(base64.b64decode(picture[2])))
     if image.width <= WIDEST:

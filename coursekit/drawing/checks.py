@@ -3,7 +3,7 @@
 import re
 from math import ceil, hypot
 
-NEAR = 4  # pixels between words and a line
+NEAR = 4  # words and a line must be this many pixels apart
 MOST_STEPS = 7
 
 

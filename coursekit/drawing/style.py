@@ -11,8 +11,8 @@ from functools import cache
 INK, SLATE, QUIET = "#1F2328", "#46525E", "#5F6B76"
 EDGE, HAIRLINE, PAPER, PANEL = "#808C97", "#C9D0D6", "#FFFFFF", "#FAFBFC"
 
-# What flows along a line: (line, words, area). Words reach a contrast of 4.5 on paper and on the
-# area.
+# What flows along a line: the colours of the (line, words, area). The words have a contrast of at
+# least 4.5 on paper and on the area.
 THINGS = {
     "data": (SLATE, "#333D47", "#E9EDF1"),  # raw input, weights of attention, plain numbers
     "query": ("#0072B2", "#00609A", "#DCEBF6"),
@@ -22,7 +22,7 @@ THINGS = {
     # this colour is too light for a line alone, so the line is drawn with an edge
     "memory": ("#E69F00", "#7A5400", "#FCEFCF"),
 }
-# The classes of points: (line, words, area). They also differ in shape.
+# The colours of two classes of points: (line, words, area). The classes also differ in shape.
 OBJECTS = (("#0F7C80", "#0B5F62", "#E3F1F1"), ("#8A6BBE", "#5F4494", "#F0ECF7"))
 
 # kind of box: (fill, stroke, width of the stroke, radius of the corners, words)
@@ -47,7 +47,7 @@ WIDTHS = (
     "4=KRRr]9>>JR9?9CRRRRRRRRRR99RRRJuV[Y^UQ^a:PZQiabYbYUV`ToSPV>C"
     ">RRVRWNXR=RV99R:sWVXXCJBVOhMOJ>8>R"
 )
-EM = 200  # outlines of formulas are whole numbers of 1/200 of the letters' size
+EM = 200  # coordinates of formula outlines are rounded to 1/200 of the font size
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def formula(tex):
         elif code == path.CLOSEPOLY:
             data.append("z")
             continue
-        else:  # the last point's coordinates are shorter as differences
+        else:  # differences from the last point are shorter to write
             steps = " ".join(f"{x - here[0]} {y - here[1]}" for x, y in pairs)
             data.append(" mlqc"[int(code)] + steps.replace(" -", "-"))
         here = pairs[-1]

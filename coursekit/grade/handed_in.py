@@ -16,7 +16,7 @@ from coursekit.grade.late import time_of
 from tinyattn.course.checks.code import Code, code_of, missing, parsed
 from tinyattn.course.project import CourseError
 
-LARGEST = 30_000_000  # bytes of a notebook, where a notebook with images has a few million
+LARGEST = 30_000_000  # bytes of a notebook; with images, it has a few million
 DEEPEST = 3  # levels of zip files inside zip files
 ENDINGS = (".ipynb", ".ipynb.txt", ".ipynb.json", ".json")
 NO_HAND_INS = {"__macosx", "thumbs.db", "desktop.ini"}

@@ -75,7 +75,7 @@ def mark(submission, plan, sandbox, secret=0, *, hidden=True):
                 outcomes += [_nothing(part, reason, reason) for part in homework.of(task)]
                 continue
             remarks += _missing(task, plan, found)
-            # Removing the engine affects every task of a process, so tasks by hand have their own.
+            # Removing the engine affects every task of a process, so tasks by hand get another one.
             kind = bool(homework.by_hand.get(task))
             if kind not in workers:
                 workers[kind] = stack.enter_context(Worker(sandbox))
@@ -117,7 +117,7 @@ def refused(task, plan, found):
     """Return why a task is not run (it is untouched, or uses a forbidden name), or None."""
     if untouched(task, plan, found):
         return NOT_DONE
-    # another task is judged by its use of these functions
+    # the names that these functions use count only for the task that asks for them
     earlier = plan.homework.earlier.get(task, ())
     needed, _ = found.code.needed(plan.asked(task), earlier)
     trees = [ast.Module([s.node], []) for s in needed]

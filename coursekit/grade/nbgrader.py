@@ -15,7 +15,7 @@ from tinyattn.course.project import write_text
 
 HIDDEN = "### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
 # Answers run in the kernel of the tests and can replace functions of the checks, so the hidden test
-# reads the checks from their files again. If a student has changed NumPy or Python, it stays
+# reads the checks from their files again. If a student has changed NumPy or Python, they stay
 # changed. Only a sandbox withstands this, as in `tinyattn grade 04 submitted`.
 ANEW = """import sys
 

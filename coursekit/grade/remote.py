@@ -9,7 +9,7 @@ from tinyattn.course.checks.runner import decode, encode
 from tinyattn.course.checks.student import Student
 
 NOT_THERE = "Did you run the cell"  # part of a NameError that `runner.View` raises
-LATE = 2  # after this many questions without an answer, a task gets no further questions
+LATE = 2  # after this many questions that time out, a task gets no further questions
 
 
 class Worker:
@@ -98,7 +98,7 @@ class RemoteStudent(Student):
         try:
             ran = self._worker.send(self._program.job(self._environment, light=self._light))
         except ProcessLost as lost:
-            # functions may depend on the training, so it is left out only in a second attempt
+            # training is left out only in a second attempt, because functions may depend on it
             if not self._light:
                 self._light = True
                 return self._start()

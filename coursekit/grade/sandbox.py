@@ -18,7 +18,7 @@ from tinyattn.course.checks import constructs, runner
 from tinyattn.course.checks.judging import NotAsked
 
 SECONDS = 10  # seconds of computing for one question
-PATIENCE = 6  # factor for the wall clock, because the machine may have other work
+PATIENCE = 6  # wall-clock seconds allowed per second of computing, for a busy machine
 MEMORY = 768 * 2**20  # bytes that a process may use
 LARGEST = 8_000_100  # characters of an answer
 INSIDE = Path(__file__).parent / "inside"
@@ -167,7 +167,7 @@ class WasiProcess:
         except SessionEnded:
             raise ended() from None
         if done.trapped == "deadline" and time.process_time() < watch.last:
-            # code in the sandbox cannot wait for anything, so the machine has not let it compute
+            # code in the sandbox never waits, so other programs have taken its computing time
             spent = time.process_time() - watch.began
             raise NotAsked(
                 f"the machine gave the sandbox only {spent:.0f} seconds of computing time in "

@@ -28,7 +28,7 @@ TEXTS = {
     "tinyattn/trace/README.md": "project/trace",
 }
 
-# `tinyattn site --for-students` leaves these out, and the page for the lecturer of each lecture
+# `tinyattn site --for-students` leaves out these pages and the lecturer's page of each lecture
 LECTURERS = {"lectures/TEACHING.md", "lectures/README.md"}
 
 

@@ -20,7 +20,8 @@ from coursekit.student.workbook import companions, copy_of
 from tinyattn.course.project import CourseError, homework, lectures, write_text
 
 FOLDER = "browser"  # on the site
-# JupyterLab's icons as fonts for browsers without WOFF, which cannot run WebAssembly either
+# These formats of JupyterLab's icons are removed, because only browsers without WOFF need them, and
+# such browsers cannot run WebAssembly.
 OLD_FONTS = "eot", "svg", "ttf"
 SETTINGS = {"appName": "tinyattn", "exposeAppInBrowser": True}
 FIRST_CELL = """\

@@ -18,7 +18,7 @@ from coursekit.build.text import METADATA, read_notebook
 from coursekit.build.views import from_text, student_copy, with_install
 from tinyattn.course.project import CourseError, homework, install, lectures, write_text
 
-# sentences about how a page is made, which say nothing to a student
+# sentences about how a page is made, which a student does not need
 OF_AUTHORS = re.compile(r"\s`(tinyattn build|python -m tests)\b.*?\.(?=\s)", re.DOTALL)
 OWN = "The notebooks beside this page are your own copies, so change what you like in them."
 
@@ -49,7 +49,7 @@ def companions(root):
     """Return {name: text} of the pages next to the copies (lectures, glossary, PyTorch's names)."""
     made = {}
     index = root / "notebooks" / "index.ipynb"
-    if index.is_file():  # its pictures are in a folder that JupyterLab does not see
+    if index.is_file():  # images are removed, because JupyterLab cannot see their folder
         text = index.read_text("utf-8")
         text = re.sub(r"<img src=[^>]*></a><br>([^<]*)</td>", r"\1</a></td>", text)
         made["index.ipynb"] = text.replace(WHERE, OWN)

@@ -54,7 +54,7 @@ def direction(t, errors, depth=PATH):
         signs = {float(s) for c in constants for s in np.unique(np.sign(c)) if s}
         sign = signs.pop() if len(signs) == 1 else 0
     below, name, age = direction(x, errors, depth - 1) if sign else unknown
-    # the line to name is the one that turned the sign
+    # a message names the line that turned the sign
     return int(sign * below), name, t._created if sign < 0 else age
 
 

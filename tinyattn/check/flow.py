@@ -8,9 +8,9 @@ from tinyattn.check.operations import PRODUCTS, below, outside
 from tinyattn.engine.autograd import Tensor
 
 NEEDED = PRODUCTS | {"multiply", "divide", "true_divide"}  # their rules use the inputs' values
-LEFT_OUT = 2  # this many losses of the same line, computed and never differentiated, are a mistake
+LEFT_OUT = 2  # if backward() leaves out this many losses of one line, this is reported
 MOST = 100  # calls of .numpy() that are noted
-LARGEST = 10**6  # numbers in an array of which a checksum is kept
+LARGEST = 10**6  # size of the largest array whose checksum is kept
 
 _noting = []  # the checks of the open blocks
 _numpy = Tensor.numpy

@@ -30,7 +30,7 @@ STEP = np.finfo(np.float64).eps ** (1 / 3)
 RTOL = 1e-5  # relative to the derivative
 ATOL = 1e-8  # relative to the largest |f|, for derivatives that are (nearly) zero
 
-SHORTER = [STEP * 10.0**-n for n in (6, 5, 4, 3, 2, 1, 0)]  # steps for numbers of each size
+SHORTER = [STEP * 10.0**-n for n in (6, 5, 4, 3, 2, 1, 0)]  # steps for |x| near 1e-6, 1e-5, …, 1
 
 # a Jacobian up to this many numbers is compared whole, a larger one by random projections
 FULL = 10_000
@@ -381,7 +381,7 @@ def _difference(function, k, step):
 def _compare_projections(function, title, y):
     rng, precision = np.random.default_rng(0), function.precision
     seeds = rng.normal(size=(PROJECTIONS, y.size))
-    # A projection sums many derivatives, so its error is relative to itself and to the sum of
+    # A projection sums many derivatives, so the tolerance is relative to it and to the sum of the
     # results.
     atol = precision.absolute(max(1.0, (np.abs(seeds) @ np.abs(y)).max()))
     analytic = _analytic(function, seeds)

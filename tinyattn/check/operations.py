@@ -68,7 +68,7 @@ class OperationChecks:
         self.model, self.say = model, say
         self.lines, self.errors, self.compared = {}, {}, {}
         self.cuts, self.noting = [], True
-        self.labels = [0, set()]  # how many labels there were, and which
+        self.labels = [0, set()]  # number of labels, and their different values
 
     def clear(self):
         """Forget the results of this step."""
@@ -170,7 +170,7 @@ class OperationChecks:
                 "with the score 0 gets no gradient. Remove the last ReLU of the model",
                 line,
             )
-        elif made_by(_source(tensor), {"sigmoid"}):  # a layer of GAT may end with its tanh
+        elif made_by(_source(tensor), {"sigmoid"}):  # not tanh, with which a GAT layer may end
             self.say(
                 "limited scores",
                 "cross_entropy gets the output of a sigmoid, so each score is between 0 and 1, and "
@@ -355,7 +355,7 @@ class OperationChecks:
 
     def _look_at_padding(self, mask, line):
         """Find a mask [B, S] for scores [B, ..., T, S] with B = T, which is read as [T, S]."""
-        starts = (mask[:, 1:] <= mask[:, :-1]).all()  # each row is True up to its length
+        starts = (mask[:, 1:] <= mask[:, :-1]).all()  # each row is True at first and then False
         T, S = mask.shape
         if T == S > 1 and starts and not mask.all() and not mask.diagonal().all():
             self.say(
@@ -409,7 +409,7 @@ class OperationChecks:
             y = run(*args, **options)
             if f in COMPARED:
                 self._look_at_comparison(f, args)
-            # astype to floats has a slope
+            # only a result without a gradient cuts the graph, so astype to floats does not
             if self.noting and is_grad_enabled() and getattr(y, "requires_grad", False) is False:
                 line = outside()
                 if line is not None and _calls_directly():

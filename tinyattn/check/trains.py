@@ -55,7 +55,7 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
     check_range("trains", 1, whole=True, steps=steps)
     check_range("trains", 0, learned=learned)
     home = getattr(loss, "__module__", None) or ""
-    of_results = home.startswith(("tinyattn.functional", "tinyattn.nn"))  # takes no module
+    of_results = home.startswith(("tinyattn.functional", "tinyattn.nn"))  # it takes no module
     if loss is not None and (of_results or not callable(loss)):
         raise TypeError(
             f"trains: loss must be a function (module, *batch), got {name_of(loss)}. For a loss "

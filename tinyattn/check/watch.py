@@ -23,7 +23,7 @@ from tinyattn.engine.convert import to_array
 from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 from tinyattn.engine.read_only import comparing
 
-STEPS = 5  # the first steps of the optimizer are checked in full, later ones only by their loss
+STEPS = 5  # first steps of the optimizer that are checked in full; later ones get few checks
 LOSSES = 100  # a loss that grows over this many steps means that the learning rate is too high
 GROWN = 20  # a loss has grown if it is this many times as large as the first one ...
 LASTING = 5  # ... in this many steps in a row, because single batches of a good training reach it
@@ -125,7 +125,7 @@ class _Watcher:
         self.users = {}  # identity of a parameter -> the line that used it in this step
         self.training = True  # the mode of the model in the last step
         self.rates = []  # the largest learning rate of each step
-        self.reached, self.moving = set(), set()  # names that got a gradient; one that is not 0
+        self.reached, self.moving = set(), set()  # names with a gradient, with one that is not 0
 
     # ---- starting and stopping to observe
 
@@ -141,7 +141,7 @@ class _Watcher:
         observe(self.operations.look)
         observe(self.flow.look)
         self.flow.start()
-        self.comparing = comparing()  # what rules of others write
+        self.comparing = comparing()  # finds rules of users that write into their arguments
         self.comparing.__enter__()
         self.table = {f: HANDLED_FUNCTIONS[f] for f in (*STEPPED, *COMPARED)}
         self.stepped = {f: self.operations.noted(f, run) for f, run in self.table.items()}
@@ -165,7 +165,7 @@ class _Watcher:
             stop_observing(self.flow.look)
             self.flow.stop()
             self.comparing.__exit__(None, None, None)
-            self._restore(STEPPED)  # an accuracy is often computed later, so COMPARED stay
+            self._restore(STEPPED)  # COMPARED stay, because an accuracy is often computed later
             self.operations.clear()
             self.operations.noting = False
 
@@ -176,7 +176,7 @@ class _Watcher:
 
     def _step(self, *args, **options):
         self._check_mode()
-        if self.steps >= STEPS:  # the short way of most steps
+        if self.steps >= STEPS:  # most steps need only this
             self.old = {}
             found = self.step(*args, **options)
             self.steps += 1

@@ -9,7 +9,7 @@ from types import CellType, CodeType, FunctionType
 
 from tinyattn.course.project import CourseError, find
 
-ALIKE = 0.6  # two cells of which at least this fraction agrees are versions of one cell
+ALIKE = 0.6  # cells are versions of one cell if this fraction of their characters agrees
 BUILDING = "TINYATTN_BUILDING"  # set while a text is executed into its notebook
 CLAIM = "course.claim("
 SHOWN = 4  # number of lines of a change that are shown

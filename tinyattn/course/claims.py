@@ -156,7 +156,7 @@ class Claim:
             else:
                 first, rest = _first_sentence(line)
                 rows.append(f'<span style="opacity:0.8">{html.escape(first)}</span>')
-                folded += [line] if rest else []  # whole, because `rest` may refer to `first`
+                folded += [line] if rest else []  # all of it, because `rest` may refer to `first`
         if folded:
             words = "<br>".join(map(html.escape, folded))
             rows.append(f"<details><summary>More about the experiment</summary>{words}</details>")

@@ -500,7 +500,7 @@ def correlation(sums):
     """
     n, a, b, aa, bb, ab = np.moveaxis(np.asarray(sums, float), -1, 0)
     spreads = n * aa - a * a, n * bb - b * b  # n² times the variances
-    same = (spreads[0] <= 1e-12 * n * aa) | (spreads[1] <= 1e-12 * n * bb)  # 0 but for rounding
+    same = (spreads[0] <= 1e-12 * n * aa) | (spreads[1] <= 1e-12 * n * bb)  # 0 except for rounding
     return np.where(same, np.nan, n * ab - a * b) / np.sqrt(
         np.where(same, 1, spreads[0] * spreads[1])
     )

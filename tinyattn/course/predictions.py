@@ -79,7 +79,8 @@ def compare(*numbers, root=None):
         ClaimError: the ledger is missing or invalid
     """
     words = _taken_up()
-    words = words or _compared.get(numbers, words)  # the second one counts if this cell runs again
+    # if this cell runs again, there is no open prediction, so the stored one counts
+    words = words or _compared.get(numbers, words)
     if numbers and words:
         _compared[numbers] = words
     said = ("You expected:", f"“{words}”") if words else (_missing(words), "")
@@ -129,7 +130,8 @@ def answer(seal):
         raise ValueError(
             "answer: the text in this cell is damaged. Copy it again from the original lecture"
         ) from None
-    said = _taken_up() or _answered.get(seal)  # the second one counts if this cell runs again
+    # if this cell runs again, there is no open prediction, so the stored one counts
+    said = _taken_up() or _answered.get(seal)
     if not said:
         return Note(
             (

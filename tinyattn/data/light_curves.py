@@ -9,7 +9,7 @@ from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 
 FILE = Path(__file__).with_name("light_curves.npz")
-TEST = 2100  # number of test stars, the last of the file, whose stars are in random order
+TEST = 2100  # number of test stars, which are the last ones of the file (in random order)
 CLASSES = (
     "RR Lyrae ab",
     "RR Lyrae c",

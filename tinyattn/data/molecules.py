@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 FILE = Path(__file__).with_name("molecules.npz")
-TEST = 400  # number of test molecules, the last of the file, which is in random order
+TEST = 400  # number of test molecules, which are the last ones of the file (in random order)
 SYMBOLS = ("H", "C", "N", "O", "F")
 RADII = np.array([0.31, 0.76, 0.71, 0.66, 0.57])  # covalent radii in Å, Cordero et al. 2008
 TARGETS = (

@@ -130,7 +130,7 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
         raise ValueError(
             f"distractors: expected told <= neighbours[0], got told={told}, neighbours={neighbours}"
         )
-    # with this many nodes, no sender needs to repeat
+    # with this many nodes, there are enough different senders
     least = classes * max(3 * told + 3, neighbours[1] - told + 2)
     if num_nodes < least:
         raise ValueError(

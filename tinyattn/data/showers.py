@@ -210,7 +210,7 @@ def _deposits(particle, rng):
         wide = rng.uniform(size=n) < (rng.uniform(0.5, 0.9) if hadron else 0.15)
         r = rng.exponential(np.where(wide, 3.0 if hadron else 2.0, 0.8))
         angle = rng.uniform(-np.pi, np.pi, n)
-        if hadron:  # a hadron has a few sub-showers: portions of one lump have the same direction
+        if hadron:  # a hadron has a few sub-showers (lumps), each with its own direction
             lumps = rng.normal(scale=1.2, size=(4, 2))[rng.integers(0, 4, n)]
         else:
             lumps = np.zeros((n, 2))

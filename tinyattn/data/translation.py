@@ -24,7 +24,7 @@ FIRST_YEAR = 1000  # first year in the file
 YEARS = (1700, 2100)  # range of the years in dates
 TIMES = 1000  # "in {0} days" has numbers below this
 KINDS = ("date", "number", "time")
-# The parts of German numbers, which are one long word, besides the numbers up to twelve and the
+# A German number is one long word. These are its parts, besides the numbers up to twelve and the
 # tens.
 STEMS = {
     "de": ("ein", "und", "hundert", "tausend", "sech", "sieb", "ste", "te"),
@@ -208,7 +208,7 @@ def _words(language):
 
 # ---------------------------------------------------------------- the three kinds
 
-_ARTICLE = {"en": "", "de": "der", "fr": ""}  # the German day of a month is an adjective
+_ARTICLE = {"en": "", "de": "der", "fr": ""}  # in German, a day of the month needs an article
 
 
 def _date(language, rng):
@@ -228,7 +228,7 @@ def _dated(language, day, length):
         "d": f"{_ARTICLE[language]} {_lines(language, 'days')[day.day - 1]}".strip(),
         "y": _lines(language, "years")[day.year - FIRST_YEAR],
     }
-    # the point marks an ordinal number
+    # a full stop after the day marks an ordinal number, which is a word here
     pattern = _lines(language, "dates")[length].replace("d.", "d")
     return re.sub("EEEE|MMMM|d|y", lambda found: words[found[0]], pattern)
 

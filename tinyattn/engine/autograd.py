@@ -519,7 +519,7 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                     v, total = x._data, grads[x]
                     if type(g_x) is not kind or g_x.shape != v.shape or g_x.dtype is not v.dtype:
                         g_x = unbroadcast(g_x, v, op.name, kind)
-                    if total is None:  # unless it is fresh, another tensor may share g_x
+                    if total is None:  # another tensor may share g_x unless it is fresh
                         grads[x] = g_x
                         if op.fresh and not create_graph:
                             owned.add(x)

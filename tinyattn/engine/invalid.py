@@ -50,7 +50,7 @@ class Noted(list):
         self.outside, self.known = copy_context(), 0
         self.before, _pass.noted = _pass.noted, self
         if not PROCESSOR_NOTES:
-            self.append("perhaps")  # now every rule is checked
+            self.append("perhaps")  # without the processor's notes, check every rule
         self.state = np.errstate(divide="call", invalid="call", call=self._note)
         self.state.__enter__()
         return self
@@ -69,7 +69,7 @@ class Noted(list):
         that are not finite remain, and NumPy warns about them as it does outside a block.
         """
         if not PROCESSOR_NOTES and np.isfinite(_array(g_x).sum()):
-            return g_x  # a sum is fast, so in a browser it is the only check of every rule
+            return g_x  # in a browser, every rule is checked, so the usual case is a fast sum
         g_x = where_none_arrives(op, arguments[0], g_x)
         if len(self) > self.known:
             self.known = len(self)

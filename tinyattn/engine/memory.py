@@ -17,7 +17,7 @@ from tracemalloc import is_tracing
 import numpy as np
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # constants of malloc.h
-# in bytes. malloc requests and frees larger blocks one by one (this is its maximum)
+# bytes; malloc requests and frees larger blocks one by one, and allows no higher limit
 LARGEST = 32 * 2**20
 LINE = 64  # bytes of a cache line
 KEPT = 2**30  # free bytes at the end of the heap before they are returned

@@ -243,7 +243,7 @@ KEYWORDS = {
     "input": Hint("F.relu(input=x)", "F.relu(x)", "the first argument is called x"),
 }
 
-# Names that users look for in the package, nn, F or optim. NumPy provides the others.
+# Names that users look for in the package, nn, F or optim. Other names are looked up in NumPy.
 FUNCTIONS = {
     "cat": Hint("torch.cat([x, y])", "np.concatenate([x, y])"),
     "stack": Hint("torch.stack([x, y])", "np.stack([x, y])"),
@@ -489,8 +489,8 @@ def missing_name(name):
     return f": did you mean {_public()[nearly[0]]}?" if nearly else ""
 
 
-OF_NUMPY_ALONE = ("test", "show_config", "info")  # what users mean by them is something else
-NEARLY = 0.85  # ratio of difflib from which a name counts as mistyped: one letter of four
+OF_NUMPY_ALONE = ("test", "show_config", "info")  # users mean something else by these names
+NEARLY = 0.85  # similarity in difflib of a mistyped name; one of four letters may be missing
 
 # A name is looked for in these public modules, and the value is how users write the module.
 PLACES = {

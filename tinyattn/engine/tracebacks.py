@@ -128,7 +128,7 @@ def install():
     """
     if os.environ.get(SHOW_ALL) == "full":
         return
-    # get_ipython is a name of every program that IPython runs, and asking for it imports nothing
+    # use IPython only if it is loaded, because importing it would slow down plain Python
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
     if shell is not None:

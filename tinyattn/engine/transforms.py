@@ -258,7 +258,8 @@ def _trace(f, argnum, args, kwargs):
             x = outside if outside is not None else Tensor(x, requires_grad=True)
             args[i] = _stand_in(x)
             xs.append(args[i])
-            x.requires_grad = outside is not None  # only the proxy receives a gradient
+            # a tensor made here required a gradient only so that _stand_in was recorded
+            x.requires_grad = outside is not None
         _active.update(xs)
         try:
             y = f(*args, **kwargs)

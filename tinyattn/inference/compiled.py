@@ -91,7 +91,7 @@ class Compiled:
             return copies[id(module)]
         self._refuse_changed(name, module)
         self._snapshot.add(module)
-        # a submodule that refers back to this module gets the model's own
+        # a submodule that refers back to this module gets the module itself, not a copy
         copies[id(module)] = module
         first, twin, how = len(self._parts), module, NOT_COMPILED
         inside = [(n, m) for n, m in vars(module).items() if isinstance(m, Module)]

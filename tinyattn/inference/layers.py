@@ -36,8 +36,8 @@ from tinyattn.nn import (
 from tinyattn.nn.cache import reserve_in_all
 from tinyattn.ops.backends import have_numba
 
-# Measured with 64 to 384 features. With more rows, the modules are as fast, because their matrix
-# products then fill the tiles of `kernels.fast.matmul`.
+# These limits were measured with 64 to 384 features. With more rows, the modules are as fast,
+# because their matrix products then fill the tiles of `kernels.fast.matmul`.
 MOST_TEXTS = 64  # largest number of texts with one new token each
 MOST_TOKENS = 64  # largest number of tokens in all texts together
 NOTHING = np.empty(0, np.float32)

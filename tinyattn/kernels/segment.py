@@ -109,7 +109,8 @@ def softmax(values, ids, N):
     total = np.zeros_like(top)
     for e in range(len(ids)):
         for c in range(top.shape[1]):
-            hidden = values[e, c] == -math.inf  # all others are at most 1, so they cannot overflow
+            # -inf - -inf would be nan. Every other exp is at most 1, so it cannot overflow
+            hidden = values[e, c] == -math.inf
             a[e, c] = 0 if hidden else math.exp(values[e, c] - top[ids[e], c])
             total[ids[e], c] += a[e, c]
     for e in range(len(ids)):

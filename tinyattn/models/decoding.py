@@ -301,7 +301,7 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
             ]
             if not searching.any() or t == max_len:
                 break
-            # row b·(beams before) + beam of the state belongs to this beam
+            # parent is a beam of sequence b, so its state is in row b·(beams before) + parent
             state = index_state(state, (np.arange(B)[:, None] * scores.shape[1] + parent).ravel())
             tokens = tokens.ravel()
         for b in np.flatnonzero(searching):

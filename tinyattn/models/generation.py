@@ -18,7 +18,7 @@ from tinyattn.engine.ranges import is_number
 from tinyattn.models.decoding import decode_tokens
 from tinyattn.nn.module import eval_mode
 
-# number of steps between two comparisons with a large model, each of which takes as long as a few
+# number of steps between two comparisons; with a large model, a comparison takes as long as a few
 # steps
 LOOK_EVERY = 16
 

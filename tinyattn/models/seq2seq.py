@@ -70,7 +70,7 @@ class Seq2Seq(nn.Module):
         self.pad, self.scale, self.max_len = pad, math.sqrt(d_model), max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
         weight = self.embedding.weight
-        # so that √d E has size 1 at the beginning
+        # √d E then has size 1 at the beginning
         weight.data = weight.data / np.float32(self.scale)
         self.positions = nn.PositionalEncoding(d_model, max_len, dropout, rng)
         self.transformer = nn.Transformer(

@@ -260,7 +260,8 @@ class TransformerDecoderLayer(_Layer):
         if mask is not None and isinstance(attention, MultiheadAttention):
             batch = np.broadcast_shapes(x.shape[:-2], memory.shape[:-2])
             scores = (*batch, attention.num_heads, x.shape[-2], memory.shape[-2])
-            mask = attention.with_heads(mask, scores, "memory_mask")  # it is "mask" otherwise
+            # otherwise, errors about the mask would not call it "memory_mask"
+            mask = attention.with_heads(mask, scores, "memory_mask")
         return self.multihead_attn(x, memory, memory, mask, need_weights=False, cache=cache)[0]
 
 

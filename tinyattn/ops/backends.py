@@ -108,9 +108,10 @@ IMPLEMENTATIONS = {
     "take_rows": Entry(NO_SUMS, 2**18, "numbers"),  # 2.1, AVX2 2.4 (1.1 with a quarter)
     "add_rows": Entry(NO_SUMS, 2**12, "numbers"),  # 6.4, AVX2 6.2
     "sum_rows": Entry(NO_SUMS, 2**15, "numbers"),  # 2.3, AVX2 2.3 (1.2 with a quarter)
-    # With more work, NumPy uses its own threads, which is the reason for these two kernels, not
-    # their speed alone. When NumPy's threads are done, they keep waiting in a loop and slow down
-    # the kernels that follow. If another program uses a processor, a product takes milliseconds.
+    # With more work, NumPy uses its own threads. After a product, these keep waiting in a loop and
+    # slow down the kernels that follow, and if another program uses a processor, NumPy's product
+    # takes milliseconds. The kernels matmul and matvec avoid both, so they are used although they
+    # are hardly faster.
     "matmul": Entry(NO_SUMS, 2**19, "multiplications"),  # 0.9, AVX2 0.8
     # a few rows times a matrix, here 8 rows (one row: 0.6, AVX2 0.5)
     "matvec": Entry(NO_SUMS, 2**19, "multiplications"),  # 1.5, AVX2 1.0
@@ -118,7 +119,8 @@ IMPLEMENTATIONS = {
     "adam": Entry(NO_SUMS, 2**12, "parameters"),  # 1.5, AVX2 1.6
 }
 
-# the attention kernel computes 64 queries together: ratio 1.5 for 16 queries, 1.2 for 8
+# The attention kernel computes 64 queries together, so it gains less with few queries: it is 1.5
+# times as fast as NumPy for 16 queries, and 1.2 times for 8.
 LEAST_QUERIES = 16
 MATVEC_ROWS = 24  # with more rows the kernel "matmul", which reorders the matrix, is faster
 MATVEC_TERMS = 16  # terms of a sum that fill a vector

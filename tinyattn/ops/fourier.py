@@ -79,7 +79,7 @@ def _irfft(x, n, axis, norm):
 
 def _irfft_rule(g, y, x, n, axis, norm):
     k = np.arange(n // 2 + 1)
-    # every other coefficient also represents its mirror image
+    # all coefficients except k = 0 and n/2 also represent their mirror images
     twice = np.where((k == 0) | (2 * k == n), 1, 2)
     shape = [-1 if i == axis % y.ndim else 1 for i in range(y.ndim)]
     z = _rfft(g, n, axis, BACK[norm]) * twice.reshape([*shape, 1]).astype(x.dtype)
@@ -193,7 +193,7 @@ class Spectrum:
                     "in spectrum * filter or -spectrum + x"
                 )
             what = f"np.{ufunc.__name__}"
-            if f is not None:  # the function has a rule, but not this method or option
+            if f is not None:  # the function has a rule, but not for this method or option
                 method = f".{method}" if method != "__call__" else ""
                 what += f"{method}{f' with {next(iter(options))}=' if options else ''}"
             raise TypeError(

@@ -62,7 +62,7 @@ def _series(z, n):
             factorial(n - 2) * z ** float(1 - n) + factorial(n - 1) / 2 * z ** float(-n)
         )
     for i, b in enumerate(BERNOULLI):
-        k = 2 * i + 2  # b / (k (k - 1)) z^(1 - k), n times
+        k = 2 * i + 2  # add the n-th derivative of b / (k (k - 1)) z^(1 - k)
         y = y + (-1) ** n * b * (factorial(k + n - 2) / factorial(k)) * z ** float(1 - k - n)
     return y
 

@@ -23,11 +23,11 @@ def gemm(a, b, bias=None):
     if not (type(a) is type(b) is np.ndarray):
         y = np.matmul(a, b)
         return y if bias is None else y + bias
-    # cheap to check: this times K is the work
+    # cheap to check: the product of the sizes is K times the work, so never below it
     if a.size * b.size < IMPLEMENTATIONS["matvec"].least:
         return _product(a, b, bias)
     few = a.shape[0] <= MATVEC_ROWS and a.shape[1] >= MATVEC_TERMS
-    # Numba needs a writable array, otherwise it copies
+    # the kernel would have to copy any other array
     as_it_lies = b.flags.f_contiguous and b.flags.writeable
     return (_few_rows if few and as_it_lies else _many_rows)(a, b, bias)
 

@@ -94,7 +94,7 @@ def segment_softmax(values, ids, n):
     arguments are those of `segment_sum`, and the result has the shape of values.
     """
     top = _extreme(values.data, ids, n, np.maximum)  # the maximum cancels, so it needs no gradient
-    top = np.where(np.isneginf(top), 0, top)  # the segment contains only -inf
+    top = np.where(np.isneginf(top), 0, top)  # for segments that contain only -inf
     e = np.exp(values - top[ids])
     total = scatter_add(e, ids, (n, *values.shape[1:]))
     return e / np.where(np.equal(to_array(total), 0), 1, total)[ids]

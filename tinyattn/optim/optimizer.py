@@ -222,7 +222,7 @@ class Optimizer:
         own = {f"param_groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
         saved = {str(name): value for name, value in saved.items()}
         here = {name for name in saved if name.startswith("param_groups.")}
-        for i, g in enumerate(groups):  # this value exists only after a schedule was made
+        for i, g in enumerate(groups):  # initial_lr exists only after a schedule was made
             name = f"param_groups.{i}.initial_lr"
             if name in here - own:
                 g["initial_lr"] = g["lr"]
@@ -282,7 +282,7 @@ class Optimizer:
                     f"{key} must be floating-point numbers in the shape {p.shape} of the "
                     f"parameter, got {value.dtype} of shape {value.shape}"
                 )
-            # use the kernel's memory order, because the kernel would only change a copy
+            # in another memory order, the kernel would change only a copy
             taken[key] = int(value) if counter else value.astype(p.dtype, order="C")
         return taken
 

@@ -12,10 +12,11 @@ from tinyattn.trace.fast_rows import Rows, element_by_element, moved
 from tinyattn.trace.forward import run
 from tinyattn.trace.tape import pull
 
-# elements of y times elements of the inputs, up to which a rule is evaluated MANY times, not FEW
+# If y and the inputs have few elements (up to this product), a rule is evaluated MANY times.
 SMALL = 20_000
 FEW, MANY = 2, 8  # number of extra evaluations of a rule at other numbers
-# elements of the first extra evaluations. If they show nothing new, the rest are skipped
+# Elements of y that are evaluated at other numbers first. If they show nothing new, the others are
+# evaluated only at the numbers of the step.
 SAMPLE = 24
 
 

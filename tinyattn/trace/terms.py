@@ -39,7 +39,7 @@ def _without_partner(step, inputs, packed):
         partner = packed[k].get("partner")
         if partner is None and is_tensor[k] and len(inputs) == 2:
             other = inputs[1] if inputs[0] == k else inputs[0]
-            # the other operand is a number
+            # in a product with a single number, all slopes are equal, so `packed` has no partner
             partner = other if np.size(step.values[other]) == 1 else None
         if partner is not None:
             yield [q for q in inputs if q != partner]

@@ -78,7 +78,7 @@ MODULES = {  # A student's code can import these names of Python and NumPy. None
         Sequence Set Tuple TypeVar Union""".split(),
 }
 NOT_OF = {"operator": {"attrgetter", "call", "methodcaller"}, "collections": {"UserString"}}
-# these draw, print or measure, and nothing reads the result, so they do nothing
+# Modules that draw, print or measure. Grading reads none of their results, so they do nothing.
 SILENT = {
     "IPython",
     "PIL",
@@ -104,21 +104,23 @@ DERIVED = "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sin cos tan arcsin
 COUNTED = [*DERIVED.split(), "arcsin", "arccos", "arctan", "power", "pow", "float_power", "sqrt"]
 COUNTED += ["logaddexp", "logaddexp2", "ldexp", "sinc", "i0", "cbrt"]
 COUNTED += ["acos", "acosh", "asin", "asinh", "atan", "atanh", "erf", "erfc", "gamma", "lgamma"]
-# these modules have distributions or big numbers with an exp that is not counted
+# with these modules, code could compute an exp that is not counted, such as cmath.exp, Decimal.exp
+# or the density of a distribution
 NOT_BY_HAND = {"cmath", "decimal", "fractions", "numpy.fft", "numpy.random", "random", "statistics"}
 NO_WAY_ROUND = {"geomspace", "logspace", "vectorize", "frompyfunc", "emath", "kaiser"}
 # these make complex numbers, or take them apart
 NO_WAY_ROUND |= {"angle", "imag", "iscomplex", "real", "real_if_close", "roots", "vander"}
-WIDE = {"longdouble", "clongdouble", "cdouble", "csingle", "object_"}  # other kinds of numbers
+# differences of complex numbers, or of numbers with more digits, are as exact as derivatives
+WIDE = {"longdouble", "clongdouble", "cdouble", "csingle", "object_"}
 
 
 # these attributes of a Tensor belong to the engine, which tasks by hand must not use
 ENGINE = {"backward", "grad", "grad_fn", "requires_grad", "requires_grad_"}
-# the names of the library that the engine needs, or that compute derivatives with it
+# the library's names that give access to the engine, or that compute derivatives with it
 OF_ENGINE = {"Tensor", "tensor", "no_grad", "grad", "gradients", "value_and_grad", "jacobian"}
 OF_ENGINE |= {"hessian", "backward_pass"}
 BY_HAND = "although the derivative must be derived by hand"
-# these take a complex number apart, or compute without an operator, which would be checked
+# these take a complex number apart, or avoid an operator, because operators are checked
 PARTS = {"conj", "conjugate", "imag", "real", "view", "as_integer_ratio"}
 PARTS |= {
     f"__{way}{name}__"

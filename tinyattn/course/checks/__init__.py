@@ -94,6 +94,6 @@ def unpacked(text):
 def _run_packed(made):
     path = made.__file__
     source = unpacked(Path(path).with_suffix(".packed").read_text(encoding="utf-8"))
-    # checks are sent to the student's code as text, so their lines must be found
+    # inspect must find the lines of a check, because it is sent to the student's code as text
     linecache.cache[path] = (len(source), None, source.splitlines(True), path)
     exec(compile(source, path, "exec"), vars(made))

@@ -294,7 +294,7 @@ class HandedOut:
     def why_not(self, homework, task, sources):
         """Return why cells with these `sources` get no points in a `task`, or None if they may."""
         code = code_of(enumerate(sources), self.trees)
-        # another task is judged by its use of these functions
+        # the names that these functions use count only for the task that asks for them
         earlier = homework.earlier.get(task, ())
         needed, _ = code.needed(self.asked.get(task, set()), earlier)
         trees = [ast.Module([s.node], []) for s in needed]

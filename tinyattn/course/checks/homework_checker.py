@@ -133,7 +133,7 @@ def report(task, outcomes, reason=None):
     if all(outcome.unfinished for outcome in outcomes):
         return f"Task {task} is not done: {outcomes[0].text.removeprefix(f'task {task}: ')}"
     lines = [f"Task {task}: {sum(o.right for o in outcomes)} of {len(outcomes)} parts are right."]
-    told = {}  # {error that several parts run into, or its line: the first of these parts}
+    told = {}  # {error, or the line at which a part stops: the first part with it}
     for outcome in outcomes:
         text = f": {outcome.text.removeprefix(f'{outcome.title}: ')}" if outcome.text else ""
         error, line = outcome.text.partition(f"\n{GUESS}")[0], STOPS.match(outcome.text)

@@ -23,7 +23,8 @@ DTYPES = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 
     "complex128",
 }
 LONGEST_TEXT = 2000
-# the file that a cell has here, in grading (<own cell 3>) and in Jupyter (/tmp/ipykernel_12/345.py)
+# file names of a cell in `tinyattn build` (<cell 3>), in grading (<own cell 3>) and in Jupyter
+# (/tmp/ipykernel_12/345.py)
 CELL = re.compile(r"^<(\w+ )?cell |^<ipython-input|\bipykernel_\d+")
 DEEPEST = 20
 
@@ -139,7 +140,7 @@ def failure(error):
     line = next(_lines(error), "")
     try:
         message = str(error)
-    except Exception:  # an exception class of the student's own
+    except Exception:  # an exception class that a student wrote may fail here
         message = ""
     return {
         "error": type(error).__name__[:100],

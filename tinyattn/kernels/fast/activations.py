@@ -34,7 +34,7 @@ ERFC = tuple(
     )
 )
 ROOT_HALF, HALF = np.float32(math.sqrt(0.5)), np.float32(0.5)
-HALF_ERFC = tuple(c * HALF for c in ERFC)  # exact, as is every half
+HALF_ERFC = tuple(c * HALF for c in ERFC)  # exact, because halving rounds nothing
 ONE, DENSITY = np.float32(1), np.float32(1 / math.sqrt(2 * math.pi))
 CUBIC, ROOT_8_OVER_PI = np.float32(0.044715), np.float32(math.sqrt(8 / math.pi))
 

@@ -48,7 +48,7 @@ from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
 QUERIES = 64  # queries in a block, one per lane, so that sums over keys need no hsum
 KEYS = 64  # keys in a block
 DIAGONAL_KEYS = 32  # keys in a block on the diagonal of causal attention
-# tasks of the backward pass, at least; with few heads, the queries are split into parts
+# fewest tasks of the backward pass; with few heads, the queries are split into parts
 MIN_TASKS = 8
 
 
@@ -146,7 +146,7 @@ def attention_backward(
     else:
         dk, dv = dk[None], dv[None]
     rows, columns = ((1, 1) + bias.shape)[-2:] if needs_bias else (0, 0)
-    # each number is written exactly once
+    # whether each number is written exactly once
     every = rows > 1 and columns > 1 and S > 0 and mask is None and not causal
     make = np.empty if every else np.zeros
     db = make((parts if rows == 1 else 1, *lead, rows, columns), y.dtype)
@@ -268,7 +268,7 @@ def divide(acc, total, E, wide):
     """Multiply acc by 1 / total, and replace total by 1 / total, except where total is 0 or nan."""
     for j in range(0, wide, width(acc)):
         weights, none = load(total, j), broadcast(acc, 0)
-        # otherwise, the total is 0 or nan
+        # a total of 0 or nan stays unchanged
         weights = select_greater(weights, none, broadcast(acc, 1) / weights, weights)
         store(total, j, weights)
         for i in range(j, j + E * QUERIES, QUERIES):

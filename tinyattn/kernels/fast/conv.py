@@ -56,7 +56,7 @@ class Shape(NamedTuple):
     dilation: tuple
     top: int
     left: int
-    high: int  # H and W with padding
+    high: int  # high, wide: H and W with padding
     wide: int
     groups: int
 

@@ -37,8 +37,8 @@ from tinyattn.kernels.machine.load_store import alloc_aligned, load, load_partia
 from tinyattn.kernels.machine.simd import broadcast, maximum, width
 from tinyattn.kernels.machine.thread_pool import parallel_for
 
-# With up to this many features, the boxes of a k-d tree exclude most leaves; a large cloud allows
-# more.
+# With up to this many features, the boxes of a k-d tree exclude most leaves. In a large cloud, they
+# do so with more features, too.
 MAX_TREE_FEATURES, MAX_TREE_FEATURES_OF_LARGE_CLOUDS, LARGE_CLOUD = 6, 8, 10_000
 LEAF_SIZE = 64  # largest number of points in a leaf, a few vectors
 
@@ -354,7 +354,7 @@ def search(index, d2, f, k, team, first, last):
     limit = alloc_aligned(LEAF_SIZE, f.block)
     best = alloc_aligned((k + INSERTION_PLACES) * width(f.block), f.block)
     stack, distance = np.empty(130, np.int64), alloc_aligned(130, f.block)
-    highest = np.finfo(limit.dtype).max  # below inf, the distance after the last point
+    highest = np.finfo(limit.dtype).max  # finite, because padding has the distance inf
     for l in range(first, last):
         c, size = f.cloud[l], f.size[l]
         root, inner = f.node[c], (1 << f.levels[c]) - 1  # nodes with an index >= inner are leaves

@@ -171,7 +171,7 @@ def initial_limits(limit, best, b, tile, l, k):
         for j in range(b.size[l] if b.size[l] >= k else 0):
             insert(
                 best, k, j, approximate_distances(b, tile, l, j, l, t)
-            )  # the same from j to the others as from them to j
+            )  # distances from j to the others are those from them to j
         store(limit, t, upper_bound(best, k) + b.margin[b.cloud[l]])
 
 

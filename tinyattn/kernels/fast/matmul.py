@@ -42,7 +42,7 @@ MIN_GROUP_COLUMNS = 512  # fewest columns for which each thread has its own grou
 MAX_BLOCK_ROWS, MAX_BLOCK_DEPTH = 192, 1024  # rows and columns of a block of A
 MAX_BLOCK_SIZE = 147_456  # largest number of elements in a block of A
 MAX_TASKS = 16  # about this many tasks in total, so that a faster thread can take more of them
-# multiplications per task, unless that leaves fewer than two tasks per thread
+# fewest multiplications per task, unless that leaves fewer than two tasks per thread
 MIN_TASK_WORK = 2**20
 MIN_TASK_ROWS = 4 * TILE_ROWS  # fewest rows of a task
 FEW_ROWS = 128  # with up to this many rows, Bᵀ Aᵀ is computed instead if B is much larger than A

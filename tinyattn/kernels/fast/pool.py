@@ -24,7 +24,7 @@ from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.pool import equal
 
-TIED = -1  # instead of an index: several numbers are equally large
+TIED = -1  # several numbers are equally large, so there is no single index
 
 
 class Windows(NamedTuple):

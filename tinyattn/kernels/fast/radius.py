@@ -81,7 +81,7 @@ def radius(x, offsets, r2):
     if len(x) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     f = forest(x, offsets)
-    r2 = min(r2, np.finfo(x.dtype).max)  # below inf, the distance after the last point
+    r2 = min(r2, np.finfo(x.dtype).max)  # finite, because padding has the distance inf
 
     number, starts = np.zeros(len(x), np.int64), np.zeros(len(x), np.int64)
     no_ids, no_distances = np.zeros(0, np.int32), np.zeros(0, x.dtype)

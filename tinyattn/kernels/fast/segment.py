@@ -35,7 +35,7 @@ from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, select_e
 
 MAX, MIN, PROD = range(3)
 NARROW = 2  # with up to this many numbers per row, ordering the rows costs more than it saves
-MAX_PREFETCHED_ROWS = 64  # prefetched rows of the next segment, at most
+MAX_PREFETCHED_ROWS = 64  # largest number of prefetched rows of the next segment
 
 # ---------------------------------------------------------------- the order of the rows
 
@@ -102,7 +102,7 @@ def extreme_rows_backward(dx, g, y, values, order, starts, C, team, start, stop)
             row = order[place] * C
             for c in range(C):
                 ties[c] += one if values[row + c] == y[at + c] else zero
-        for c in range(C):  # from here on, the fraction of each of them
+        for c in range(C):  # from here on, the gradient of each of the tied numbers
             ties[c] = g[at + c] / (ties[c] if ties[c] > one else one)
         for place in range(first, last):
             row = order[place] * C
@@ -202,7 +202,7 @@ def softmax_segments(y, values, order, starts, C, stream, team, start, stop):
             for place in range(first, last):
                 row = order[place] * C
                 top = maximum(load_partial(values, row + i, row + C, 0), top)
-            top = select_equal(top, lowest, zero, top)  # all are -inf, and exp gives 0
+            top = select_equal(top, lowest, zero, top)  # if all are -inf, subtract 0: exp gives 0
             total = zero
             for place in range(first, last):
                 row = order[place] * C

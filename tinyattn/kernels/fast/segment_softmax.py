@@ -119,7 +119,7 @@ def softmax(values, ids, n):
     tops = np.full((parts, n * C), -np.inf, values.dtype)
     parallel_rows(segment_maxima, parts, work, tops, x, ids, C)
     top, sums = tops.max(axis=0), np.zeros((parts, n * C), values.dtype)
-    top[np.isneginf(top)] = 0  # all are -inf, so exp gives 0, and so does 0 / 1
+    top[np.isneginf(top)] = 0  # where all are -inf, exp gives 0, and so does 0 / 1
     parallel_rows(segment_exponentials, parts, work, flat, sums, x, top, ids, C)
     total = sums.sum(axis=0)
     total[total == 0] = 1

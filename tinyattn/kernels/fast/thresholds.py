@@ -6,7 +6,7 @@ They were measured in float32 on two cores with AVX-512 (best of some hundred ru
 programs were running).
 """
 
-#                        the work is counted in             at the threshold    four times
+#                        the work is counted in             µs at the threshold µs at four times
 ATTENTION = 1e6  #       multiplications, forward           42 and 45           127 and 80
 MATMUL = 1e6  #          multiplications                    27 and 20           83 and 53
 MATVEC = 2.5e5  #        multiplications                    10 and 11           36 and 34

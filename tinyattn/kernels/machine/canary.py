@@ -24,8 +24,8 @@ SECONDS = 300  # longest duration of a trial
 NOT_DONE = f"did not end within {SECONDS} s"
 REMEMBERED = 16  # number of outcomes that are kept
 
-# The beginning of a system error in a text, and of one for a full disk. On Linux and macOS, no
-# space is left, or the user's share is used up; Windows has two numbers for no space.
+# How the text of a system error begins, and that of an error for a full disk. Linux and macOS have
+# one number for a disk without space and one for a user's quota, and Windows has two for the disk.
 OF_SYSTEM = re.compile(r"\[(Errno|WinError) \d+\].*")
 OF_FULL_DISK = re.compile(
     rf"\[(Errno ({errno.ENOSPC}|{getattr(errno, 'EDQUOT', errno.ENOSPC)})|WinError (39|112))\]"
@@ -64,9 +64,9 @@ def problem_with(numba):
     if problem is None:
         problem = try_facts()
         of_system = OF_SYSTEM.search(problem)
-        if of_system:  # the next run may have a different system error
+        if of_system:  # the next run may not have this error
             return _not_tried(of_system.group())
-        if problem == NOT_DONE:  # on a machine that is less busy it may end in time
+        if problem == NOT_DONE:  # on a less busy machine, the trial may end in time
             return f"needs a trial of Numba, which {NOT_DONE} and is repeated in the next run"
         remember(key, problem, places)
     if not problem:

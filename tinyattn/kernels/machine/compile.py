@@ -12,8 +12,8 @@ from tinyattn.kernels.machine import compile_notice
 from tinyattn.kernels.machine.canary import import_numba
 from tinyattn.kernels.machine.first_use import checksum_of_sources
 
-# missing: the reason why kernels are not compiled, as the end of a sentence, or "". If
-# they are not, numba is None, and everything works as if it were not installed.
+# missing: the reason why kernels are not compiled, as the end of a sentence, or "". If there is a
+# reason, numba is None, and everything works as if Numba were not installed.
 numba, missing = import_numba()
 
 if numba is not None:

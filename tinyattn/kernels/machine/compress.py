@@ -136,7 +136,7 @@ def emit_packed(builder, value, mask):
         suffix = f"v{lanes}{type_suffix(value.type.element)}"
         name, rest = f"llvm.experimental.vector.compress.{suffix}", value.type(ir.Undefined)
         return _call(builder, value.type, name, value, mask, rest)
-    name, unit = way  # bytes that stay together
+    name, unit = way  # unit: number of bytes that stay together
     n, each = lanes * size // unit, size // unit
     orders = [
         [lane * each + part for lane in _chosen_first(bits, lanes) for part in range(each)]

@@ -174,6 +174,6 @@ def _emit_hsums(builder, vectors):
         length = half
     if len(vectors) == 1:
         return vectors[0]
-    # the vectors are this short
+    # four vectors of two lanes leave two vectors, which are concatenated
     both = ir.VectorType(ir.IntType(32), 2 * lanes)(list(range(2 * lanes)))
     return builder.shuffle_vector(*vectors, both)

@@ -56,7 +56,7 @@ def _is_ready():
     if os.environ.get(SETTING) == "now" or _cannot_be_compiled() or is_marked():
         return True
     if _process is not None:
-        # without the file, this process compiles the kernels that the other could not
+        # if the other process ended without the file, this one compiles the remaining kernels
         return _process.poll() is not None
     return not (start() or _somebody_compiles())
 

@@ -41,13 +41,13 @@ if numba is not None:
 NO_TEAM = np.zeros(0, np.int64)
 CHUNKS_PER_THREAD = 4  # several chunks, so that a faster thread can take more of them
 SPINS_BEFORE_SLEEP = 16_000  # times a worker looks for work before it sleeps
-SPINS_BEFORE_YIELD = 16  # looks after which it gives other threads its processor
+SPINS_BEFORE_YIELD = 16  # after this many looks, it lets other threads use its processor
 
 # Indices of the elements of a team.
 STATE = 0  # CLOSED, OPEN while workers may join, SHUTDOWN when they shall end
 ACTIVE = 8  # the number of workers that have joined
 CLAIMED = 16  # number of chunks that threads have begun
-FRONT, BACK = 24, 32  # how many of them were counted from the first chunk, and from the last
+FRONT, BACK = 24, 32  # number of chunks taken from the front, and from the back
 CHUNKS, START, STOP = 40, 41, 42  # number of chunks, and the range of items that they divide
 FUNCTION, ARGUMENTS = 43, 44  # addresses of the function for a chunk and of the kernel's arguments
 FAILED = 45  # 1 if a chunk ended with an error
@@ -204,7 +204,7 @@ def worker_loop(team, me):
         state = atomic_load(team, STATE)
         if state == OPEN and me < team[ADMITTED] and atomic_load(team, CLAIMED) < team[CHUNKS]:
             fetch_add(team, ACTIVE, 1)
-            # if it is open now, the primary thread waits for us before it changes the work
+            # if the team is still open, the primary thread waits for this worker
             if atomic_load(team, STATE) == OPEN:
                 run_chunks(team, BACK if me % 2 == 0 else FRONT)
             fetch_add(team, ACTIVE, -1)

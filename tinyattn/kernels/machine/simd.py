@@ -271,12 +271,13 @@ def hmin(typing, v):
 
 # ---------------------------------------------------------------- exp
 
-# eˣ = 2ⁿ eʳ with x = n ln 2 + r and |r| ≤ ln 2 / 2. A polynomial in r gives eʳ (degree 5, 9e-8
-# off at most, in float32: about the last bit; the Taylor series of degree 13 in float64). Where
-# products are rounded before they are added, one of degree 6 (4e-9 off) makes up for that. Adding
-# 1.5 · 2²³ (float64: 1.5 · 2⁵²) leaves no room for a fraction: it rounds, and n is in the lowest
-# bits. With the bias of exponents added too (127, 1023), these bits shifted to the place of the
-# exponent are the number 2ⁿ. ln 2 is split in two, so that n ln 2 is exact.
+# eˣ = 2ⁿ eʳ with x = n ln 2 + r and |r| ≤ ln 2 / 2. A polynomial in r gives eʳ. In float32, it has
+# degree 5 and an error of at most 9e-8, about the last bit. Without FMA, products are rounded
+# before they are added, so it has degree 6 (error 4e-9). In float64, it is the Taylor series of
+# degree 13. Adding 1.5 · 2²³ (float64: 1.5 · 2⁵²) to x / ln 2 rounds it to n, because no bits are
+# left for a fraction, and n is in the lowest bits. The bias of exponents (127, 1023) is added too,
+# so these bits, shifted to the place of the exponent, are the number 2ⁿ. ln 2 is split in two, so
+# that n ln 2 is exact.
 EXP = {
     32: (
         "float",

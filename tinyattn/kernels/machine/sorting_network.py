@@ -124,7 +124,7 @@ def _emit_network(builder, columns):
                     other = [_permute_xor(builder, column[v ^ far], near) for column in columns]
                     first = _emit_less(builder, own, other)
                     for column, a, b in zip(columns, own, other, strict=True):
-                        # the upper ones keep the order of their partners: still bitonic
+                        # the upper vector stays in its partner's order, so it is still bitonic
                         column[v] = builder.select(first, a, b)
                         column[v ^ far] = builder.select(first, b, a)
         else:

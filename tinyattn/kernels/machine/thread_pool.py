@@ -193,7 +193,8 @@ class _Worker:
 
     def wake(self):
         self.team[WORKERS + self.me] = WAKING
-        if self.awake.locked():  # after an interrupt it may be marked, but not yet released
+        # a worker that is WAKING has been released, unless an interrupt came before that
+        if self.awake.locked():
             with suppress(RuntimeError):  # a finalizer that ran meanwhile has released it
                 self.awake.release()
 
