@@ -30,7 +30,7 @@ def test_sections_survive_a_page(tmp_path, monkeypatch):
 def test_the_overview_has_a_column_for_each_kind_of_processor():
     lines = benchmarks.overview(FOUND, TITLES).splitlines()
     assert lines == [
-        "| part | AVX2: mean (lowest row) | AVX-512: mean (lowest row) |",
+        "| part | AVX2: mean ratio (lowest) | AVX-512: mean ratio (lowest) |",
         "|---|---|---|",
         "| A training step | not measured | 1.18 (1.18) |",
         "| Neighbours | 0.80 (0.80) | 2.00 (1.00) |",

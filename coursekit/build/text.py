@@ -98,7 +98,7 @@ def read_source(document):
         if (line := text.readline().rstrip()) != "---":
             raise CourseError(
                 f"{document.relative(document.source)} must begin with its header, whose first "
-                f"line is ---, got '{line}'. Remove all lines before the header, or add one"
+                f"line is ---, got '{line}'. Remove all lines before the header, or add a header"
             )
     read = jupytext.read(document.source, fmt="md:myst")
     cells = []

@@ -1,8 +1,8 @@
 """Run all benchmarks, each in a separate process, and store their output.
 
     python -m tests.benchmarks            all, into tests/benchmarks/RESULTS.md
-    python -m tests.benchmarks gpt knn    these only; the other parts of RESULTS.md stay
-    python -m tests.benchmarks --avx2     as a processor with AVX2 would run them
+    python -m tests.benchmarks gpt knn    only these; the other parts of RESULTS.md stay
+    python -m tests.benchmarks --avx2     with AVX2 only, on a processor that has AVX-512, too
 
 Every script of this folder that has a `main` is one part of RESULTS.md, with the first line of its
 docstring as the heading. Each part has a section for each kind of processor.
@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "RESULTS.md"
 HELPERS = {"__init__", "__main__", "measure", "closures"}
 KINDS = ("AVX2", "AVX-512", "other")
-# what keeps every library of a process to AVX2, on a processor that has AVX-512 too
+# these variables restrict every library of a process to AVX2 if the processor has AVX-512, too
 AVX2 = {
     "ATEN_CPU_CAPABILITY": "avx2",
     "MKL_ENABLE_INSTRUCTIONS": "AVX2",
@@ -38,13 +38,23 @@ AVX2 = {
 }
 HEAD = """# Measured
 
-This page says how many times as fast as its peer tinyattn does each piece of work, as printed by
-`python -m tests.benchmarks`. Each number is the ratio of the times of the same round, as the median
-over the rounds with its quartiles. Above 1, tinyattn is faster. Rows that miss their goal say so.
-Most laptops have AVX2, and most servers have AVX-512 as well. A section for AVX2 that names a
-processor with AVX-512 was measured there, with the libraries kept to AVX2 (`--avx2`). We know no
-such setting for llama.cpp, ONNX Runtime and OpenVINO, so these may have used AVX-512.
-[What we tried](TRIED.md) says why rows miss their goal.
+This page compares the speed of tinyattn with that of other libraries, its peers, as printed by
+`python -m tests.benchmarks`. Most tables show the peer's time divided by ours, so above 1, tinyattn
+is faster. Each ratio compares times of the same round, and its median over all rounds is printed
+with the quartiles. The times in milliseconds are medians, too, so their quotient can differ from
+the ratio. The goal is the ratio that we want to reach, and rows below it are marked as missed.
+[What we tried](TRIED.md) explains where the slower rows spend their time. In the names of the rows,
+B is the batch size, H the number of heads or hidden units, N or T the number of points or tokens,
+d, D or F the number of features, and k the number of neighbours.
+
+Most laptops have the vector instructions AVX2, and most servers have AVX-512 as well. A section for
+AVX2 that names a processor with AVX-512 (such as znver4) was measured there, with the libraries
+restricted to AVX2 (`--avx2`). We know of no such setting for llama.cpp, ONNX Runtime and OpenVINO,
+so these may have used AVX-512. The load average is the mean number of threads that ran, or waited
+for a processor, in the minute before a part began. If it is high, other programs may have disturbed
+the measurement.
+
+The first table shows, for each part, the geometric mean of its ratios and the lowest ratio.
 """
 
 
@@ -85,7 +95,7 @@ def overview(found, titles):
     """Return a table with the geometric mean and the minimum of the rows of each part."""
     kinds = [kind for kind in KINDS if any(kind == k for _, k in found)]
     lines = [
-        "| part | " + " | ".join(f"{k}: mean (lowest row)" for k in kinds) + " |",
+        "| part | " + " | ".join(f"{k}: mean ratio (lowest)" for k in kinds) + " |",
         "|---" * (len(kinds) + 1) + "|",
     ]
     for name, title in titles.items():
@@ -118,7 +128,7 @@ def run(name, settings):
     if process.wait():
         lines.append(f"\nThe script ended with error {process.returncode}.\n")
     if hasattr(os, "getloadavg"):
-        lines.append(f"\nLoad of the machine at the start, in processors: {load:.1f}.\n")
+        lines.append(f"\nThe load average was {load:.1f} when this part began.\n")
     return "".join(lines).strip()
 
 
@@ -126,7 +136,7 @@ def processor(settings):
     """Return a sentence that names the processor and says whether it is restricted to AVX2."""
     from llvmlite.binding import get_host_cpu_name  # not installed where the page is only read
 
-    kept = ", kept to AVX2" if settings else ""
+    kept = ", restricted to AVX2" if settings else ""
     return f"Processor: {doctor.processor_name()} ({get_host_cpu_name()}){kept}."
 
 
@@ -139,8 +149,8 @@ def kind_of_processor(settings):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", help="parts; none: all")
-    parser.add_argument("--avx2", action="store_true", help="keep every library to AVX2")
+    parser.add_argument("names", nargs="*", help="parts to run (default: all)")
+    parser.add_argument("--avx2", action="store_true", help="restrict every library to AVX2")
     options = parser.parse_args(arguments)
     titles = scripts()
     unknown = [name for name in options.names if name not in titles]

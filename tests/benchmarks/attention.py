@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.attention [rounds]
 
-Float32, two threads on both sides. Before a shape is timed, values and gradients of both are
-compared with the plain formula in float64.
+Both use float32 and two threads. Before a shape is timed, values and gradients of both are compared
+with the plain formula in float64.
 """
 
 import sys
@@ -138,7 +138,10 @@ def main(rounds=11):
         measured(
             "forward + backward, key padding", shape, 1.5, peak, rounds, False, True, padding=True
         )
-    note = "With causal masks, only visible positions are counted as work; with padding, all keys."
+    note = (
+        "With a causal mask, only visible positions are counted as work. With padding, all keys "
+        "are counted, also those that are skipped, so these rows can exceed 100% of the peak."
+    )
     print(foot(rounds, np, torch, ta, peak=peak, note=note))
 
 

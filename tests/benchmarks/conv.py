@@ -21,7 +21,7 @@ import tinyattn.functional as F  # noqa: E402
 from tinyattn.engine.autograd import Tensor  # noqa: E402
 
 torch.set_num_threads(2)
-# shape of x, channels out, kernel, options, whether x wants a gradient
+# shape of x, channels out, kernel, options, whether x needs a gradient
 WORK = [
     ((64, 3, 32, 32), 32, 3, {"padding": 1}, False),
     ((64, 32, 16, 16), 64, 3, {"padding": 1}, True),

@@ -1,4 +1,4 @@
-"""Tokens per second: language models that generate with a cache, and sentences through MiniLM.
+"""Language models that generate with a cache, and sentences through MiniLM, against PyTorch.
 
 Every program has the same weights and the same prompt and generates the same tokens greedily. Our
 model runs compiled, which is the default of `generate`, and once through the modules alone. The
@@ -128,7 +128,7 @@ def generating(ours, theirs, B, T, n, vocab):
     ids = np.random.default_rng(0).integers(vocab, size=(B, T))
     programs = {
         "tinyattn": lambda: ours.generate(ids, n, temperature=0),
-        "our modules": lambda: ours.generate(ids, n, temperature=0, compiled=False),
+        "our modules, not compiled": lambda: ours.generate(ids, n, temperature=0, compiled=False),
         "PyTorch eager": lambda: theirs.generate(torch.tensor(ids), n).numpy(),
     }
     first, second, third = (run() for run in programs.values())
@@ -164,7 +164,7 @@ def sentences(B, T):
     ours = lambda: compiled(ids).data
     np.testing.assert_allclose(modules(), theirs(), atol=1e-4)
     np.testing.assert_allclose(ours(), theirs(), atol=1e-4)
-    return {"tinyattn": ours, "our modules": modules, "PyTorch eager": theirs}
+    return {"tinyattn": ours, "our modules, not compiled": modules, "PyTorch eager": theirs}
 
 
 def works():
@@ -191,10 +191,10 @@ def main(rounds=12):
         rows[work] = ratios(times, "tinyattn")
         print(work, file=sys.stderr, flush=True)  # the table comes at the end
     print(
-        f"\nFloat32, {THREADS} threads each, median and quartiles of {rounds} rounds, "
-        f"for MiniLM {3 * rounds}.\n"
+        f"\nAll programs use float32, with {THREADS} threads each. Medians and quartiles are "
+        f"over {rounds} rounds (MiniLM: {3 * rounds}).\n"
     )
-    print(table(rows, ["our modules", "PyTorch eager"]))
+    print(table(rows, ["our modules, not compiled", "PyTorch eager"]))
     print("\n" + versions(ta, np, torch))
 
 

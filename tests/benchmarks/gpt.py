@@ -2,11 +2,11 @@
 
     python -m tests.benchmarks.gpt [rounds]
 
-A step consists of logits, cross-entropy, backward pass and AdamW. Both use float32 and two threads.
-PyTorch runs twice. One version is eager, to which the goals refer. The other computes logits and
-cross-entropy through torch.compile, which needs a C++ compiler. Before any timing, the loss and all
-gradients are compared with PyTorch eager in float64. Three training steps in float32 are compared
-with both versions, in which torch.compile compiles.
+A step computes logits, cross-entropy and gradients, and updates the weights with AdamW. All
+programs use float32 and two threads. PyTorch runs in two versions: eager, to which the goals refer,
+and with logits and cross-entropy through torch.compile, which needs a C++ compiler. Before any
+timing, the loss and all gradients are compared with PyTorch eager in float64. Then the losses of
+three steps in float32 are compared with both versions. torch.compile compiles in these steps.
 """
 
 import copy
@@ -197,7 +197,10 @@ def main(rounds=15):
         print(row(work, times, goal=goal, peer=EAGER), flush=True)
         if COMPILED in times:
             print(row(work, times, peer=COMPILED), flush=True)
-    note = "Logits, cross-entropy, backward and AdamW. The goals are for PyTorch eager. "
+    note = (
+        "A step computes logits, cross-entropy and gradients, and updates the weights with AdamW. "
+        "The goals refer to PyTorch eager. "
+    )
     note += " ".join(sorted(missing - {""})) or "torch.compile compiles all but AdamW."
     print(foot(rounds, np, torch, ta, note=note))
 

@@ -1,4 +1,4 @@
-"""The k nearest neighbours against scipy, scikit-learn, faiss and PyTorch.
+"""The k nearest neighbours against scipy, scikit-learn and PyTorch.
 
     python -m tests.benchmarks.knn [rounds]
 
@@ -127,7 +127,14 @@ def main(rounds=None):
     for D, goal in CLOUDS.items():
         for k in (8, 16):
             times = interleave(clouds(D, k), rounds or 7, 1)
-            print(row(f"1024 clouds of 30-128, D = {D}, k = {k}", times, goal=goal), flush=True)
+            print(
+                row(
+                    f"1024 clouds of 30 to 128 points, against PyTorch, D = {D}, k = {k}",
+                    times,
+                    goal=goal,
+                ),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

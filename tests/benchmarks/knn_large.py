@@ -1,4 +1,4 @@
-"""The k nearest neighbours of 100,000 points against the same peers.
+"""The k nearest neighbours of 100,000 points against scipy and scikit-learn.
 
     python -m tests.benchmarks.knn_large [rounds]
 
@@ -20,9 +20,9 @@ def main(rounds=5):
         for k in (8, 16, 40) if D <= 8 else (16,):
             measured(N, D, k, goal, rounds, SLOW)
     print(
-        f"\nMedian and quartiles of {rounds} rounds. A peer that takes more than 5 times as long "
-        f"as the fastest and 1.5 times as long as the best peer runs in the first {SLOW} rounds "
-        "only; each ratio is of times of the same round."
+        f"\nMedians and quartiles are over {rounds} rounds. A peer that takes more than 5 times as "
+        "long as the fastest program, and more than 1.5 times as long as the best peer, runs only "
+        f"in the first {SLOW} rounds. Where no peer is named, it is scikit-learn."
     )
 
 

@@ -22,7 +22,7 @@ def use_threads(n):
     """Give every library n threads. Call this function before NumPy or PyTorch is imported."""
     for name in (*THREADS, "TINYATTN_THREADS"):
         os.environ[name] = str(n)
-    os.environ["TINYATTN_COMPILE"] = "now"  # kernels are timed, not what stands in for them
+    os.environ["TINYATTN_COMPILE"] = "now"  # otherwise NumPy runs until the kernels are compiled
 
 
 def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None, rest=0.05):
@@ -44,7 +44,7 @@ def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None
         if i - warm_up == rounds_if_slow:
             slow = slow_peers({name: min(seconds) for name, seconds in times.items()})
         in_turn = list(programs.items())
-        first = i % len(in_turn)  # who begins finds processors that have rested
+        first = i % len(in_turn)  # the first program finds processors that have rested
         for name, run in in_turn[first:] + in_turn[:first]:
             if name in slow:
                 continue
@@ -81,7 +81,7 @@ def wait_until_alone(patience):
                 running = int(file.read().split()[3].partition("/")[0])
         except (OSError, ValueError, IndexError):
             break
-        if running <= 1:  # that is us
+        if running <= 1:  # this process
             break
         time.sleep(0.02)
     return time.perf_counter() - start
@@ -101,9 +101,9 @@ def ratios(times, ours):
 
 
 def table(rows, peers):
-    """Return a Markdown table of {work: ratios}: how many times as fast as each peer."""
+    """Return a Markdown table of {work: ratios}, our speed relative to that of each peer."""
     lines = [
-        "| work | " + " | ".join(f"faster than {p}" for p in peers) + " |",
+        "| work | " + " | ".join(f"speed relative to {p}" for p in peers) + " |",
         "|---" * (len(peers) + 1) + "|",
     ]
     for work, found in rows.items():
@@ -116,7 +116,8 @@ def table(rows, peers):
 
 
 HEADER = (
-    "| work | ours, ms | best peer, ms | peer / ours (quartiles) | goal | GFLOP/s | of the peak |\n"
+    "| work | ours, ms | best peer, ms | peer / ours (quartiles) | goal "
+    "| ours, GFLOP/s | ours / peak |\n"
     "|---|---|---|---|---|---|---|"
 )
 
@@ -141,7 +142,7 @@ def row(work, times, ours="tinyattn", goal=None, flop=None, peak=None, peer=None
 
 
 def product_peak(threads, n=1024):
-    """FLOP/s of NumPy's product of two float32 matrices on so many threads: the machine's peak."""
+    """FLOP/s of NumPy's product of two float32 matrices on this many threads."""
     import numpy as np
 
     a = np.random.default_rng(0).standard_normal((n, n)).astype(np.float32)
@@ -164,15 +165,15 @@ def by_processor(avx512, avx2):
 
 def head(*modules):
     """Return the text before the first row of a table that has no `foot`."""
-    return f"float32, two threads; {versions(*modules)}\n\n{HEADER}"
+    return f"All programs use float32 and two threads. {versions(*modules)}\n\n{HEADER}"
 
 
-def foot(rounds, *modules, work="Float32", peak=None, note=""):
-    """Return the text after the last row, which says how `work` was timed and what was compared."""
-    sentences = [f"{work}, 2 threads each, median and quartiles of {rounds} rounds."]
+def foot(rounds, *modules, work="All programs use float32", peak=None, note=""):
+    """Return the text after the last row, with the versions. `work` begins its first sentence."""
+    sentences = [f"{work}, with 2 threads each. Medians and quartiles are over {rounds} rounds."]
     if peak:
-        of = "NumPy's product of 1024 x 1024 matrices"
-        sentences.append(f"The peak is that of {of}, {peak / 1e9:.0f} GFLOP/s.")
+        of = "NumPy's product of two 1024 x 1024 matrices"
+        sentences.append(f"The peak is the speed of {of}, {peak / 1e9:.0f} GFLOP/s.")
     if note:
         sentences.append(note)
     return "\n" + " ".join([*sentences, versions(*modules)])

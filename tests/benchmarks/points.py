@@ -1,4 +1,4 @@
-"""Layers on point clouds against PyTorch Geometric: EdgeConv, GravNet, and whole training steps.
+"""Layers on point clouds, forward and backward, and training steps, against PyTorch Geometric.
 
     python -m tests.benchmarks.points [rounds]
 
@@ -118,9 +118,15 @@ def main(rounds=9):
     shape = f"N = {N:,}, k = {K}, F = {F}"
     for depth, goal in ((2, 25), (3, None)):
         times = interleave(edge_conv(depth), rounds, 1)
-        print(row(f"EdgeConv, {1 + depth // 3} layers, {shape}", times, goal=goal), flush=True)
+        print(
+            row(f"EdgeConv, layers of its MLP: {1 + depth // 3}, {shape}", times, goal=goal),
+            flush=True,
+        )
     for work, programs in (
-        ("training step, ParticleNet-Lite, 64 jets of 40 particles", particle_net()),
+        (
+            "training step, ParticleNet-Lite against PyTorch, 64 jets of 40 particles",
+            particle_net(),
+        ),
         ("training step, GravNetModel, 4000 hits, k = 40", gravnet_model()),
     ):
         print(row(work, interleave(programs, rounds, 1)), flush=True)

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.pooling [rounds]
 
-Float32, two threads on both sides, with the gradient of x. Before a row is timed, values and
+Both use float32 and two threads, and compute the gradient of x. Before a row is timed, values and
 gradients of both are compared with float64.
 """
 

@@ -2,8 +2,9 @@
 
     python -m tests.benchmarks.product [rounds]
 
-Float32, two threads on all sides: forward X Wᵀ, and the two products of the backward pass, Ȳ W and
-Ȳᵀ X, for N rows of X. Before a row is timed, the result is compared with float64.
+All programs use float32 and two threads. For N rows of X, they compute the product of the forward
+pass, X Wᵀ, and those of the backward pass, Ȳ W and Ȳᵀ X. Before a row is timed, the result is
+compared with float64.
 """
 
 import sys
@@ -59,7 +60,7 @@ def main(rounds=15):
             times = interleave(programs, rounds, 3, at_least=0.02, rest=0.2)
             work = f"{name}, X [{N}, {D}], W [{E}, {D}]"
             print(row(work, times, goal=1.0, flop=2 * N * D * E, peak=peak), flush=True)
-    print(foot(rounds, np, torch, ta, peak=peak))
+    print(foot(rounds, np, torch, ta, peak=peak, note="Ȳ is the gradient of the output Y."))
 
 
 if __name__ == "__main__":

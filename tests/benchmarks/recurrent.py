@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.recurrent [rounds]
 
-Float32, two threads on both sides, one layer, gradients of the input and of all parameters. Before
-a row is timed, values and gradients of both are compared with array algebra in float64. At the end
-a cell is called step by step, as in a decoder with attention.
+Both use float32 and two threads, and compute one layer with the gradients of its input and of all
+its parameters. Before a row is timed, values and gradients of both are compared with array algebra
+in float64. In the last rows, a cell is called step by step, as in a decoder with attention.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Row-wise work and optimizers against PyTorch: forward, backward, one step.
+"""Row-wise functions, forward and backward, and steps of AdamW, against PyTorch.
 
     python -m tests.benchmarks.rowwise [rounds]
 
@@ -102,7 +102,7 @@ def main(rounds=15):
     for n, size in ((30, 16384), (60, 262144)):
         times = interleave(optimizers(n, size), rounds, 3, at_least=0.01)
         print(row(f"AdamW, {n} parameters of {size} numbers", times), flush=True)
-    print(foot(rounds, np, torch, ta, work="Forward + backward, float32"))
+    print(foot(rounds, np, torch, ta, work="All programs use float32, forward and backward"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Sums, maxima and softmax over segments against PyTorch and PyTorch Geometric.
+"""Segment sum, max and softmax, forward and backward, against PyTorch and PyTorch Geometric.
 
     python -m tests.benchmarks.segments [rounds] [edges]
 

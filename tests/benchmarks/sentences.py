@@ -1,11 +1,11 @@
-"""MiniLM reads sentences: against ONNX Runtime and OpenVINO, which compile a model in advance.
+"""Sentences through MiniLM, against ONNX Runtime and OpenVINO, which compile a model in advance.
 
     python -m tests.benchmarks.sentences [rounds]
 
-Float32, two threads each, with the sizes of all-MiniLM-L6-v2 and random weights, which cost the
-same. All run one graph of operations: PyTorch exports it for ONNX Runtime, whose optimizations are
-all on, and OpenVINO reads the same file. Peers that are not installed are left out
-(`pip install onnxruntime openvino onnx onnxscript`).
+All use float32 and two threads, and a model with the sizes of all-MiniLM-L6-v2 and random weights,
+which do not change the time. All run one graph of operations: PyTorch exports it for ONNX Runtime,
+whose optimizations are all on, and OpenVINO reads the same file. Peers that are not installed are
+left out (`pip install onnxruntime openvino onnx onnxscript`).
 """
 
 import io

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.startup [rounds]
 
-Each time is that of a process of its own, less what it would take without the step in question.
-These are seconds of one machine, not ratios: the goals are seconds too.
+Each time is measured in a separate process and contains only the step in question. The numbers are
+seconds on one machine, not ratios, and so are the goals.
 """
 
 import os
@@ -77,13 +77,13 @@ def main(rounds=9):
         with tempfile.TemporaryDirectory() as folder:
             new = {"HOME": folder, "NUMBA_CACHE_DIR": folder, first_use.SETTING: "background"}
             first.append(float(run(FIRST_CELL, **new)))
-    print("| step | seconds, median (least) | goal |")
+    print("| step | seconds: median (minimum) | goal: fewer seconds than |")
     print("|---|---|---|")
     for step, seconds, goal in (
-        ("`import tinyattn`, over `import numpy`", over, 0.1),
-        ("first attention forward, compiled before", warm, 0.25),
-        ("the same where SciPy is not installed, which Numba imports", alone, 0.25),
-        ("attention forward and backward, compiled again", cold, 3),
+        ("`import tinyattn`, in addition to `import numpy`", over, 0.1),
+        ("first forward pass of attention, with stored machine code", warm, 0.25),
+        ("the same without SciPy, which Numba imports if it is installed", alone, 0.25),
+        ("forward and backward pass of attention, compiled again", cold, 3),
         ("first cell of a new installation: import, attention, backward", first, 2),
     ):
         middle = statistics.median(seconds)

@@ -1,4 +1,4 @@
-"""Every kernel at the work from which "auto" uses it, against NumPy.
+"""Every kernel at its threshold, the least work for which impl="auto" uses it, against NumPy.
 
     python -m tests.benchmarks.thresholds [rounds]
 
@@ -31,8 +31,8 @@ from tinyattn.ops.quantized import Q4_1, QuantizedMatrix, quantized_linear  # no
 
 GOAL = 1.3
 HEADER = (
-    "| line, work at the threshold | ours, ms | NumPy, ms | NumPy / ours (quartiles) | goal "
-    "| a quarter of the work | 4 times as much |\n"
+    "| kernel, work at the threshold | ours, ms | NumPy, ms | NumPy / ours (quartiles) | goal "
+    "| NumPy / ours with 1/4 of the work | with 4 times the work |\n"
     "|---|---|---|---|---|---|---|"
 )
 TABLE = dict(IMPLEMENTATIONS)

@@ -268,7 +268,7 @@ def test_a_notebook_that_is_missing_or_short(lecture):
 
 
 def test_check_returns_the_exit_code(root, capsys, monkeypatch):
-    monkeypatch.setattr(make, "lacks", lambda *lecture: [])  # it is too small for a double hour
+    monkeypatch.setattr(make, "lacks", lambda *lecture: [])  # it is too short for a class
     documents = project.lectures(root) + project.homework(root)
     assert make.check(documents) == 1
     for document in documents:

@@ -326,7 +326,7 @@ def test_build_check(root, capsys, monkeypatch):
     assert "notebooks/index.ipynb is old" in said
     assert "the whole lecture takes 8 minutes, expected 75 to 90" in said
     assert "slides without speaker notes: How much is one and one?" in said
-    monkeypatch.setattr(make, "lacks", lambda *lecture: [])  # it is too small for a double hour
+    monkeypatch.setattr(make, "lacks", lambda *lecture: [])  # it is too short for a class
     index.write_index(root)
     pages.write_pages(root)
     assert cli.main(["build", "--check"]) == 0

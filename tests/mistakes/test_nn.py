@@ -152,7 +152,7 @@ def test_norms_refuse_other_shapes():
         (3, nn.ReLU(), TypeError, "names must be strings, got 3"),
         ("a.b", nn.ReLU(), KeyError, "'a.b' cannot be a name"),
         ("", nn.ReLU(), KeyError, "'' cannot be a name"),
-        ("forward", nn.ReLU(), KeyError, "'forward' is an attribute of every module"),
+        ("forward", nn.ReLU(), KeyError, "'forward' is already an attribute of ModuleDict"),
         ("f", np.tanh, TypeError, "'f' must be an nn.Module, got ufunc"),
     ],
 )

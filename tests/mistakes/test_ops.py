@@ -18,7 +18,7 @@ REFUSED = {
     "sum out": (lambda x: np.sum(x, out=np.zeros(())), r"np.sum on Tensors takes no out=.*y = np"),
     "sum by position": (
         lambda x: np.sum(x, 0, float),
-        "fewer than 3 arguments by position, of a, .* by name",
+        "at most 2 arguments by position and none but a, .* by name",
     ),
     "var where": (lambda x: np.var(x, where=MASK), "np.var on Tensors takes no where=.*np.where"),
     "cumsum out": (lambda x: np.cumsum(x, out=np.zeros(12)), "np.cumsum on Tensors takes no out="),

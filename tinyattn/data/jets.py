@@ -151,7 +151,7 @@ def jet_features(jets):
     Raises:
         TypeError: jets is not a `Jets`
 
-    Source: Qu, Gouskos 2019, table 1, without the type of the particle.
+    Source: Qu, Gouskos 2019, table 1, without the charge and type of the particle.
     """
     _check_jets("jet_features", jets)
     pt, deta, dphi = np.moveaxis(jets.particles, -1, 0)

@@ -68,7 +68,7 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
         TypeError: n is not a whole number, objects or noise is not a pair of whole numbers, or
             apart is not a number
         ValueError: a number is negative, the smallest number of particles or noise hits exceeds the
-            largest, or not apart · objects[1] < 2π
+            largest, or apart · objects[1] >= 2π, so the start angles do not fit on a circle
 
     Source: slide K60.
     """

@@ -90,12 +90,12 @@ class Tensor(TensorMethods):
 
     Time is counted in results and writes (`_clock`).
 
-    Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is recorded, so `backward`
-    can raise an error if values have changed since a result was computed from them. Writing into a
-    plain array (`x.data[0] = v`) cannot be detected, so do it only between two graphs. An array
-    that took part in a computation must not be changed before backward (`ta.tensor` copies it).
-    `x.data = array` keeps the array without a copy, so afterwards write to the array only through
-    x.
+    The time of a write through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is noted, so
+    `backward` can raise an error if values have changed since a result was computed from them. The
+    write itself is not part of the graph. Writing into a plain array (`x.data[0] = v`) cannot be
+    detected, so do it only between two graphs. An array that took part in a computation must not be
+    changed before backward (`ta.tensor` copies it). `x.data = array` keeps the array without a
+    copy, so afterwards write to the array only through x.
     """
 
     __slots__ = (

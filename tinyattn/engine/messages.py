@@ -31,9 +31,9 @@ UPDATE_RECORDED = (
 INSTEAD = {
     "out": "Write y = {name}(...), a new Tensor (array += x would lose the gradient of x)",
     "where": "Select elements with x[mask], or replace the others with np.where(mask, x, value)",
-    "by position": "Pass the other arguments by name",
+    "by position": "Pass the first by position and the others by name",
     "dtype": "Convert before or after, with x.astype(dtype)",
-    "order": "Leave it out to go row by row, or use x.T to go column by column",
+    "order": "Leave it out (to reshape column by column, use x.T)",
     "casting": "Convert before, with x.astype(dtype)",
     "descending": "Write -np.sort(-x), or np.argsort(-x) for the indices",
 }

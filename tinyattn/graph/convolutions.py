@@ -75,8 +75,9 @@ class GCNConv(Module):
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
         if np.any(to_array(d) < 0):
             worst = int(np.argmin(to_array(d)))
+            loop = ", with 1 for its self-loop," if self.add_self_loops else ""
             raise ValueError(
-                f"GCNConv: the weights (edge_weight) of the edges to node {worst} add up to "
+                f"GCNConv: the weights (edge_weight) of the edges to node {worst}{loop} add up to "
                 f"{to_array(d)[worst]:.3g}, which has no square root. Use weights >= 0"
             )
         empty = np.equal(d, 0)

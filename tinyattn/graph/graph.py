@@ -58,8 +58,12 @@ class Graph:
 
     def __getitem__(self, name):
         """Raise the error for g["x"]."""
-        what = f"g.{name}" if isinstance(name, str) else "g.x, g.src or g.dst"
-        raise TypeError(f"a Graph is not a dictionary or a list. Write {what}")
+        what = "Write g.x, g.src or g.dst"
+        if isinstance(name, str):
+            there = name in vars(self) or hasattr(type(self), name)
+            hint = other_names.GRAPH_NAMES.get(name)
+            what = f"Write g.{name}" if there or hint is None else hint[0].upper() + hint[1:]
+        raise TypeError(f"a Graph is not a dictionary or a list. {what}")
 
     def __post_init__(self):
         N = self.num_nodes

@@ -89,7 +89,7 @@ class GPT(nn.Module):
         return self.blocks(x, causal=True, cache=cache)
 
     def head(self, features):
-        """Return the logits of all tokens, [..., V], for `features` [..., d_model].
+        """Return the logits of the V tokens of the vocabulary for `features` [..., d_model].
 
         Raises ValueError if the last axis of `features` does not have the length d_model.
         """

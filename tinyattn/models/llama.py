@@ -108,7 +108,7 @@ class Llama(nn.Module):
         return self.norm(self.layers(self.embed_tokens(ids), cache))
 
     def head(self, features):
-        """Return the logits of all tokens, [..., V], for `features` [..., d_model].
+        """Return the logits of the V tokens of the vocabulary for `features` [..., d_model].
 
         Raises ValueError if the last axis of `features` does not have the length d_model.
         """

@@ -370,8 +370,8 @@ class ParticleTransformer(nn.Module):
         Raises:
             ValueError: features are not [B, N, C], momenta are not [B, N, 4], or mask is not bool
                 [B, N]
-            ValueError: a number of a particle is not finite, or there is only one particle in
-                training, where batch norm needs at least two
+            ValueError: a feature or momentum of a particle is not finite, or a batch in training
+                has only one particle in all, because batch norm needs at least two
             TypeError: features or momenta are not an array of numbers
         """
         mask = _check_jets(features, momenta, mask, self.embed.input_bn.num_features)

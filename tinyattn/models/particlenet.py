@@ -132,8 +132,9 @@ class ParticleNet(Module):
         Raises:
             ValueError: points are not [B, P, 2], features are not [B, P, C], or mask is not bool
                 [B, P]
-            ValueError: a number of a particle is not finite, a jet has no particle, or there is
-                only one particle in training, where batch norm needs at least two
+            ValueError: a coordinate or feature of a particle is not finite, a jet has no particle,
+                or a batch in training has only one particle in all, because batch norm needs at
+                least two
             TypeError: points or features are not an array of numbers
         """
         mask = _check_jets(points, features, mask, self.norm.num_features)

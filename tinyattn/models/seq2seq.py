@@ -141,7 +141,7 @@ class Seq2Seq(nn.Module):
         return self.transformer.encoder(self.embed(src), keep), keep
 
     def head(self, features):
-        """Return the logits of all tokens, [..., V], for `features` [..., d_model].
+        """Return the logits of the V tokens of the vocabulary for `features` [..., d_model].
 
         Raises ValueError if the last axis of `features` does not have the length d_model.
         """

@@ -228,8 +228,8 @@ class ModuleDict(Module):
     Raises:
         TypeError: modules is neither a dictionary nor an iterable of pairs, a name is not a string,
             or a value is not a module
-        KeyError: a name is empty, contains a dot, or is an attribute of every module,
-            such as "forward"
+        KeyError: a name is empty, contains a dot, or is an attribute of every ModuleDict, such as
+            "forward" or "keys"
     """
 
     def __init__(self, modules=None):
@@ -249,7 +249,7 @@ class ModuleDict(Module):
             )
         if name not in self and hasattr(self, name):
             raise KeyError(
-                f"ModuleDict: {name!r} is an attribute of every module. Choose another name"
+                f"ModuleDict: {name!r} is already an attribute of ModuleDict. Choose another name"
             )
         if not isinstance(module, Module):
             raise TypeError(f"ModuleDict: {name!r} must be an nn.Module, got {_found(module)}")
@@ -295,7 +295,7 @@ class ModuleDict(Module):
         Raises:
             TypeError: modules is neither a dictionary nor an iterable of pairs, a name is not a
                 string, or a value is not a module
-            KeyError: a name is empty, contains a dot, or is an attribute of every module
+            KeyError: a name is empty, contains a dot, or is an attribute of every ModuleDict
         """
         pairs = None
         if isinstance(modules, ModuleDict) or not isinstance(modules, Module | type):

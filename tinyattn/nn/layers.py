@@ -229,9 +229,9 @@ class Dropout(Module):
         self.p, self.rng = p, None if rng is None else generator(rng)
 
     def forward(self, x):
-        """Replace numbers by 0 and divide the others by 1 - p, in training only.
+        """Replace each number by 0 with probability p, and divide the others by 1 - p.
 
-        Shape: x [...] → [...].
+        In evaluation mode, x is returned unchanged. Shape: x [...] → [...].
         """
         return F.dropout(x, self.p, self.training, self.rng)
 

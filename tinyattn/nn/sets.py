@@ -253,9 +253,9 @@ class ISAB(Module):
     """An induced set attention block, ISAB(x) = MAB(x, MAB(I, x)), with m inducing points I.
 
     First the inducing points attend to the set, and then the set attends to the inducing points.
-    This takes 2 N m pairs of an element and an inducing point instead of N² pairs of elements. The
-    block is equivariant: if the elements are permuted, the output is permuted in the same way. MAB
-    is `nn.MAB`.
+    For N elements, this requires 2 N m attention scores instead of the N² scores between all
+    elements. The block is equivariant: if the elements are permuted, the output is permuted in the
+    same way. MAB is `nn.MAB`.
 
     Args:
         d       number of features

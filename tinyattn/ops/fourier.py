@@ -198,7 +198,7 @@ class Spectrum:
                 what += f"{method}{f' with {next(iter(options))}=' if options else ''}"
             raise TypeError(
                 f"{what} has no derivative rule for a spectrum. Compute with .real and .imag, or "
-                "without gradient with .numpy()"
+                "with .numpy() if you need no gradient"
             )
         return f(*inputs)
 
@@ -207,7 +207,7 @@ class Spectrum:
         if f is None:
             raise TypeError(
                 f"np.{function.__name__} has no derivative rule for a spectrum. Compute with .real "
-                "and .imag, or without gradient with .numpy()"
+                "and .imag, or with .numpy() if you need no gradient"
             )
         return f(*args, **options)
 

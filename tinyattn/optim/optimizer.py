@@ -61,7 +61,8 @@ class Optimizer:
         if not self._parameters():
             raise ValueError(
                 f"{type(self).__name__}: there are no parameters to train. Pass "
-                "model.parameters(), and call it again if its generator is used up"
+                "model.parameters() of a model that has some (it can be looped over only once, so "
+                "call it again for a second loop)"
             )
         for p in self._parameters():
             if not isinstance(p, Tensor):
