@@ -24,7 +24,7 @@ REFUSED = {
     "cumsum out": (lambda x: np.cumsum(x, out=np.zeros(12)), "np.cumsum on Tensors takes no out="),
     "reshape order": (
         lambda x: np.reshape(x, (4, 3), order="F"),
-        "no order=.*Leave it out to go row by row",
+        "no order=.*Leave it out .to reshape column by column",
     ),
     "take mode": (lambda x: np.take(x, [1], mode="clip"), "np.take on Tensors takes no mode="),
     "diff prepend": (lambda x: np.diff(x, prepend=0), "np.diff on Tensors takes no prepend="),
