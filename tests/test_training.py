@@ -340,3 +340,26 @@ def test_fit_steps_learns_and_ends_with_a_step_of_nothing():
     losses = training.fit_steps(model, loss, 300, lr=0.05, warmup=10)
     assert len(losses) == 300 and losses[-1] < 1e-4 < losses[0]
     assert model.weight.data == pytest.approx(np.array([[1, -2]]), abs=0.02)
+
+
+def test_evaluate_restores_the_mode_of_each_part():
+    model = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5))
+    model[0].eval()  # frozen
+    seen = []
+    training.evaluate(model, lambda m, x: seen.append(m[1].training) or 1.0, np.ones((4, 2)))
+    assert seen == [False]
+    assert [m.training for m in model] == [False, True] and model.training
+
+
+def test_evaluate_switches_a_model_that_is_not_a_module():
+    modes = []
+
+    class Wrapped:
+        def eval(self):
+            modes.append("eval")
+
+        def train(self):
+            modes.append("train")
+
+    training.evaluate(Wrapped(), lambda m, x: 1.0, np.ones((4, 2)))
+    assert modes == ["eval", "train"]

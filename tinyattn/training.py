@@ -11,7 +11,7 @@ The loss is a function of the model and a batch, so you can define it next to th
 
 import math
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +22,7 @@ from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.ranges import check_range
-from tinyattn.nn.module import eval_mode
+from tinyattn.nn.module import Module, eval_mode
 from tinyattn.optim import AdamW, clip_grad_norm
 from tinyattn.progress import moving_line
 
@@ -448,10 +448,26 @@ def evaluate(model, f, held_out, batch_size=HELD_OUT):
 def _measure(model, f, held_out, empty):
     """Return the mean of f over held-out batches. `empty` begins the message if there are none."""
     done = _Mean()
-    with eval_mode(model) if hasattr(model, "modules") else nullcontext(), no_grad():
+    with _evaluating(model), no_grad():
         for batch in held_out:
             done.add(_single_number(empty, f(model, *batch)), _length(batch))
     return done.mean(empty)
+
+
+@contextmanager
+def _evaluating(model):
+    """Put a model into evaluation mode inside the block, also one that is not an nn.Module."""
+    if isinstance(model, Module):
+        with eval_mode(model):
+            yield
+        return
+    was_training = getattr(model, "training", True)
+    _mode(model, "eval")
+    try:
+        yield
+    finally:
+        if was_training:
+            _mode(model, "train")
 
 
 def _single_number(message, value):
