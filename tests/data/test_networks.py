@@ -58,9 +58,9 @@ def test_distractors_hide_the_class_from_weights_of_the_degrees():
     assert accuracy(lambda x_i: 1 / np.sqrt(g.in_degree[g.src])[:, None]) < 0.8
     again = data.distractors(600, noise=0.0, rng=0)[0]
     assert np.array_equal(g.src, again.src)
-    for told in (0, 4, 8):
-        few = 3 * max(3 * told + 3, 10 - told)
-        g, _, _ = data.distractors(few, (8, 8), told, rng=0)
+    for informed in (0, 4, 8):
+        few = 3 * max(3 * informed + 3, 10 - informed)
+        g, _, _ = data.distractors(few, (8, 8), informed, rng=0)
         assert len(np.unique(np.stack([g.src, g.dst]), axis=1).T) == 8 * few
 
 

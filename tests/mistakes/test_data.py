@@ -300,9 +300,11 @@ def test_generated_sets_refuse_no_points_and_negative_noise(make):
 def test_networks_that_cannot_be():
     with pytest.raises(ValueError, match="expected 0 <= between <= 1, got between=2"):
         data.stochastic_block_model(between=2)
-    with pytest.raises(ValueError, match=r"got told=5, neighbours=\(4, 12\)"):
-        data.distractors(told=5)
-    with pytest.raises(ValueError, match=r"num_nodes >= 36 for .* told=2 and neighbours=\(4, 12\)"):
+    with pytest.raises(ValueError, match=r"got informed=5, neighbours=\(4, 12\)"):
+        data.distractors(informed=5)
+    with pytest.raises(
+        ValueError, match=r"num_nodes >= 36 for .* informed=2 and neighbours=\(4, 12\)"
+    ):
         data.distractors(35)
 
 

@@ -159,7 +159,8 @@ def ledger(source):
 
 
 def page(source):
-    return [(1, _no_marks(source))]
+    """Return [(1, text)] of a page. The titles of cited works do not count."""
+    return [(1, _no_marks(re.sub(r"\*[^*\n]+\*(?=, \[)", " X ", source)))]
 
 
 PYTHON = ("tinyattn/**/*.py", "coursekit/**/*.py")

@@ -93,20 +93,20 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
     return _both_ways(N, np.stack([a, b], axis=1)), group
 
 
-def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3, rng=None):
+def distractors(num_nodes=200, neighbours=(4, 12), informed=2, classes=3, noise=0.3, rng=None):
     """Generate a graph in which a few neighbours of each node know its class.
 
     The other neighbours are distractors. About a third of the nodes know their class, so their
     features contain this class and a flag, which is 1. The features of all other nodes contain a
     random class, and their flag is 0. Each node receives messages from at least neighbours[0] and
-    at most neighbours[1] nodes. Of these nodes, `told` have the same class as the receiver and know
-    it, and the rest do not know their class. Weights that depend only on the sender solve the task,
-    but weights that depend on the degrees do not.
+    at most neighbours[1] nodes. Of these nodes, `informed` have the same class as the receiver and
+    know it, and the rest do not know their class. Weights that depend only on the sender solve the
+    task, but weights that depend on the degrees do not.
 
     Args:
         num_nodes    number of nodes
         neighbours   (smallest, largest) number of nodes from which a node receives messages
-        told         number of these nodes that have the class of the receiver and know it
+        informed         number of these nodes that have the class of the receiver and know it
         classes      number of classes
         noise        standard deviation of the noise added to the features, except the flag
         rng          seed or numpy.random.Generator, or None for the default generator
@@ -117,25 +117,26 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
         [N] bool is True for the nodes that do not know their class
 
     Raises:
-        TypeError: num_nodes, told or classes is not a whole number, neighbours is not a pair of
-            whole numbers, or noise is not a number
-        ValueError: not 0 <= told <= neighbours[0] <= neighbours[1], classes is below 1, noise is
-            negative, infinite or NaN, or num_nodes is too small for these classes and neighbours
+        TypeError: num_nodes, informed or classes is not a whole number, neighbours is not a pair
+            of whole numbers, or noise is not a number
+        ValueError: not 0 <= informed <= neighbours[0] <= neighbours[1], classes is below 1, noise
+            is negative, infinite or NaN, or num_nodes is too small for these classes and neighbours
     """
-    check_range("distractors", 0, whole=True, num_nodes=num_nodes, told=told)
+    check_range("distractors", 0, whole=True, num_nodes=num_nodes, informed=informed)
     check_range("distractors", 1, whole=True, classes=classes)
     check_range("distractors", 0, below=math.inf, noise=noise)
     check_interval("distractors", "neighbours", neighbours, 0, whole=True)
-    if told > neighbours[0]:
+    if informed > neighbours[0]:
         raise ValueError(
-            f"distractors: expected told <= neighbours[0], got told={told}, neighbours={neighbours}"
+            f"distractors: expected informed <= neighbours[0], got "
+            f"informed={informed}, neighbours={neighbours}"
         )
     # with this many nodes, there are enough different senders
-    least = classes * max(3 * told + 3, neighbours[1] - told + 2)
+    least = classes * max(3 * informed + 3, neighbours[1] - informed + 2)
     if num_nodes < least:
         raise ValueError(
-            f"distractors: expected num_nodes >= {least} for classes={classes}, told={told} and "
-            f"neighbours={neighbours}, got num_nodes={num_nodes}"
+            f"distractors: expected num_nodes >= {least} for classes={classes}, "
+            f"informed={informed} and neighbours={neighbours}, got num_nodes={num_nodes}"
         )
     rng, node = generator(rng), np.arange(num_nodes)
     y, knows = rng.permutation(node % classes), np.zeros(num_nodes, bool)
@@ -147,8 +148,10 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
     x[:, :classes] += noise * rng.normal(size=(num_nodes, classes))
     degree, src = rng.integers(neighbours[0], neighbours[1] + 1, num_nodes), []
     for j in range(num_nodes):
-        tell = rng.choice(np.flatnonzero(knows & (y == y[j]) & (node != j)), told, replace=False)
+        tell = rng.choice(
+            np.flatnonzero(knows & (y == y[j]) & (node != j)), informed, replace=False
+        )
         others = np.flatnonzero(~knows & (node != j))
-        src += [tell, rng.choice(others, degree[j] - told, replace=False)]
+        src += [tell, rng.choice(others, degree[j] - informed, replace=False)]
     dst = np.repeat(node, degree.astype(np.intp))  # the browser counts with 32 bits
     return Graph(np.concatenate(src), dst, num_nodes, x=x.astype(np.float32)), y, ~knows
