@@ -149,14 +149,20 @@ def rejection(passed, total):
 def _check_scores_and_labels(name, scores, labels):
     scores, labels = np.asarray(to_array(scores)), np.asarray(to_array(labels))
     if scores.ndim != 1 or labels.shape != scores.shape:
+        use = {
+            ("scores", 1): "scores.ravel()",
+            ("labels", 1): "labels.ravel()",
+            ("scores", 2): "scores[:, 1] - scores[:, 0]",
+            ("labels", 2): "labels[:, 1]",
+        }
         columns = [
-            f"{argument}.ravel()"
+            (argument, given.shape[1])
             for argument, given in (("scores", scores), ("labels", labels))
-            if given.ndim == 2 and given.shape[1] == 1
+            if given.ndim == 2 and given.shape[1] in (1, 2)
         ]
-        advice = f". Write {' and '.join(columns)}" if columns else ""
-        if scores.ndim == 2 and scores.shape[1] == 2:
-            advice = ". For the scores of two classes, pass scores[:, 1] - scores[:, 0]"
+        advice = f". Write {' and '.join(use[c] for c in columns)}" if columns else ""
+        if any(n == 2 for _, n in columns):
+            advice += ", where column 1 is the signal"
         raise ValueError(
             f"{name}: scores and labels must both be [N], got shapes {scores.shape} and "
             f"{labels.shape}{advice}"

@@ -10,7 +10,8 @@ from tinyattn import metrics
     ("scores", "labels", "says"),
     [
         (np.zeros((2, 2)), np.zeros((2, 2)), r"scores and labels must both be \[N\]"),
-        (np.zeros((3, 2)), np.zeros(3), r"two classes, pass scores\[:, 1\] - scores\[:, 0\]"),
+        (np.zeros((3, 2)), np.zeros(3), r"Write scores\[:, 1\] - scores\[:, 0\], where"),
+        (np.zeros((3, 2)), np.zeros((3, 2)), r"and labels\[:, 1\], where column 1 is the signal$"),
         (np.zeros((3, 1)), np.zeros((3, 1)), r"Write scores.ravel\(\) and labels"),
         (np.zeros(3), np.zeros((3, 1)), r"\(3, 1\). Write labels.ravel\(\)$"),
         (np.array([0, 1]), np.array([0.2, 0.7]), "got 0.2. Did you exchange scores and labels"),

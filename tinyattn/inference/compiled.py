@@ -40,9 +40,9 @@ def compile(model):
 
     Raises:
         TypeError: model is not an nn.Module
-        CannotCompile: a module is an instance of a subclass of a layer, or has a replaced method,
-            so a compiled call could give a different result. A module that you wrote from scratch
-            runs unchanged
+        CannotCompile: a module is an instance of a subclass of a layer or model of tinyattn, or has
+            a replaced method, so a compiled call could give a different result. A module that you
+            wrote from scratch runs unchanged
     """
     return Compiled(model)
 
@@ -50,9 +50,9 @@ def compile(model):
 class Compiled:
     """A model with compiled layers, the result of `inference.compile`.
 
-    Before each use, it checks whether the model has changed. If parameters or modules were
-    replaced, it compiles again, so new weights take effect immediately. If a layer was changed in a
-    way that `compile` refuses, it raises `CannotCompile`. Its results have no gradient.
+    Each call first checks whether `model` has changed. If parameters or modules were replaced, the
+    call compiles again, so new weights take effect immediately. If a layer was changed in a way
+    that `compile` refuses, the call raises `CannotCompile`. The results have no gradient.
 
     Args:
         model   the model, whose parameters are shared
@@ -143,8 +143,8 @@ class Compiled:
         """Return `model.generate(*inputs, **options)`, computed by the compiled copy.
 
         Args:
-            inputs    arguments of the model's `generate`
-            options   its keyword arguments
+            inputs    positional arguments of the model's `generate`
+            options   keyword arguments of the model's `generate`
 
         Raises:
             CannotCompile: a layer was changed in a way that `compile` refuses
@@ -156,8 +156,8 @@ class Compiled:
         """Return `model.sentence_vectors(*inputs, **options)`, computed by the compiled copy.
 
         Args:
-            inputs    arguments of the model's `sentence_vectors`
-            options   its keyword arguments
+            inputs    positional arguments of the model's `sentence_vectors`
+            options   keyword arguments of the model's `sentence_vectors`
 
         Raises:
             CannotCompile: a layer was changed in a way that `compile` refuses

@@ -12,11 +12,13 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import nn
+from tinyattn.data.tokenizers.simple import as_array
 from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
-from tinyattn.models.generation import eval_mode
+from tinyattn.models.gpt import described
+from tinyattn.nn.module import eval_mode
 from tinyattn.nn.validation import check_heads, check_sizes
 
 
@@ -73,6 +75,12 @@ class Astromer(nn.Module):
                           with 0 < shortest <= longest
         rng               seed or numpy.random.Generator for the initial values and the dropout, or
                           None for the default generator
+
+    Raises:
+        ValueError: num_heads does not divide d_model, d_model is odd, a size is not a whole number
+            >= 1, dropout is not from 0 to 1, or periods are not two numbers with 0 < shortest <=
+            longest < inf
+        TypeError: dropout is not a number
     """
 
     def __init__(
@@ -232,9 +240,9 @@ def _check_finite(name, argument, values, used, parts):
 def _check_body(name, astromer):
     """Raise TypeError unless `astromer` is an `Astromer` or a module with its d_model."""
     if isinstance(astromer, type) or not hasattr(astromer, "d_model"):
-        got = f"the class {astromer.__name__}" if isinstance(astromer, type) else repr(astromer)
         raise TypeError(
-            f"{name}: astromer must be an Astromer, got {got}. Make one first, as in Astromer()"
+            f"{name}: astromer must be an Astromer, got {described(astromer)}. Make one first, as "
+            "in Astromer()"
         )
 
 
@@ -255,6 +263,9 @@ class MaskedMagnitudes(nn.Module):
         astromer   the body, an `Astromer`
         rng        seed or numpy.random.Generator for the initial values of the head, or None for
                    the default generator
+
+    Raises:
+        TypeError: astromer is not an `Astromer`
     """
 
     def __init__(self, astromer, rng=None):
@@ -353,14 +364,20 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
         a `Hidden` with the arrays magnitudes, visible and asked, each [B, T]
 
     Raises:
-        ValueError: magnitudes are not [B, T], or the magnitude of an observation is not finite
+        ValueError: magnitudes are not [B, T], for example because the curves have different
+            lengths, or the magnitude of an observation is not finite
         ValueError: keep does not have the shape of magnitudes or is not bool, or share is not from
             0 to 1
         TypeError: magnitudes are not numbers, or share is not a number
 
     Source: Donoso-Oliva et al. 2023, section 3.
     """
-    magnitudes, rng = np.asarray(to_array(magnitudes)), generator(rng)
+    magnitudes, rng = as_array(magnitudes), generator(rng)
+    if magnitudes.dtype == object and magnitudes.ndim == 1 and any(map(np.ndim, magnitudes)):
+        raise ValueError(
+            "hide_magnitudes: magnitudes must be [B, T], got curves of different lengths. Append "
+            "NaN to shorter curves, and pass np.isfinite(magnitudes) as keep"
+        )
     keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(to_array(keep))
     if magnitudes.dtype.kind not in "fiub":
         raise TypeError(f"hide_magnitudes: magnitudes must be numbers, got {magnitudes.dtype}")

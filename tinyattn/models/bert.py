@@ -14,8 +14,9 @@ from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
+from tinyattn.functional.linear import ids_of
 from tinyattn.models.generation import compiled_or_itself
-from tinyattn.models.gpt import check_ids, init_weights
+from tinyattn.models.gpt import check_ids, described, init_weights
 from tinyattn.nn.module import eval_mode
 from tinyattn.nn.sets import masked_mean
 from tinyattn.nn.validation import check_heads, check_sizes
@@ -45,6 +46,11 @@ class BERT(nn.Module):
         layer_norm_eps    ε of the norms, the number that is added to the variance
         rng               seed or numpy.random.Generator for the initial values and the dropout, or
                           None for the default generator
+
+    Raises:
+        ValueError: num_heads does not divide d_model, a size is not a whole number >= 1, dropout is
+            not from 0 to 1, or layer_norm_eps is negative
+        TypeError: dropout or layer_norm_eps is not a number
     """
 
     def __init__(
@@ -103,7 +109,8 @@ class BERT(nn.Module):
             ValueError: ids are not [B, T] with T <= max_len, types do not have the shape of ids, or
                 keep is not bool [B, T]
             TypeError: ids or types are not integers
-            IndexError: an id is not from 0 to vocab_size - 1, or a type not from 0 to num_types - 1
+            IndexError: an id is not from 0 to vocab_size - 1, or a type is not from 0 to
+                num_types - 1
         """
         return self.encoder(self.embed(ids, types), padding_mask(ids, keep))
 
@@ -119,7 +126,8 @@ class BERT(nn.Module):
         Raises:
             ValueError: ids are not [B, T] with T <= max_len, or types do not have the shape of ids
             TypeError: ids or types are not integers
-            IndexError: an id is not from 0 to vocab_size - 1, or a type not from 0 to num_types - 1
+            IndexError: an id is not from 0 to vocab_size - 1, or a type is not from 0 to
+                num_types - 1
         """
         ids = to_array(as_tensor(ids))
         check_ids("BERT", ids, self.max_len)
@@ -172,8 +180,8 @@ class BERT(nn.Module):
         Args:
             ids        token ids [B, T]
             keep       bool [B, T], True for tokens, False for padding. If None, all are tokens
-            compiled   True: run the model that `inference.compile` returns, which is faster, or the
-                       modules if it cannot compile them. False: run the modules
+            compiled   True: run the model that `inference.compile` returns, or the modules if the
+                       model cannot be compiled. False: run the modules, which takes longer
 
         Returns:
             an array [B, d_model], with a row of zeros for a text that consists only of padding
@@ -225,8 +233,8 @@ class BERT(nn.Module):
 
         Raises:
             TypeError: state is not a dictionary
-            ValueError: the sizes cannot be read, because a weight is missing, or num_heads does not
-                divide d_model
+            ValueError: a weight from which sizes are read is missing, or num_heads does not divide
+                d_model
             KeyError: another weight is missing, unknown or has a wrong shape
         """
         check_state("BERT", "BertModel", state, NEEDED)
@@ -293,12 +301,11 @@ def padding_mask(ids, keep):
 # ---------------------------------------------------------------- heads
 
 
-def _check_body(name, bert):
-    """Raise TypeError unless `bert` is a `BERT` or a module with its embedding."""
-    if isinstance(bert, type) or not hasattr(bert, "embedding"):
-        got = f"the class {bert.__name__}" if isinstance(bert, type) else repr(bert)
+def _check_body(name, bert, part):
+    """Raise TypeError unless `bert` is a `BERT` or a module with its embedding and `part`."""
+    if isinstance(bert, type) or not (hasattr(bert, "embedding") and hasattr(bert, part)):
         raise TypeError(
-            f"{name}: bert must be a BERT, got {got}. Make one first, as in "
+            f"{name}: bert must be a BERT, got {described(bert)}. Make one first, as in "
             "BERT(vocab_size, d_model, num_heads, num_layers)"
         )
 
@@ -316,10 +323,13 @@ class MaskedWords(nn.Module):
         bert   the body, a `BERT`
         rng    seed or numpy.random.Generator for the initial values of the head, or None for the
                default generator
+
+    Raises:
+        TypeError: bert is not a `BERT`
     """
 
     def __init__(self, bert, rng=None):
-        _check_body("MaskedWords", bert)
+        _check_body("MaskedWords", bert, "norm")
         rng = None if rng is None else generator(rng)
         vocab_size, d_model = bert.embedding.weight.shape
         self.bert = bert
@@ -345,19 +355,24 @@ class MaskedWords(nn.Module):
 
 
 class Classifier(nn.Module):
-    """A classifier of texts: a `BERT`, and a head on the vector of the first token.
+    """A classifier of texts: a `BERT`, and a linear head on the result of `BERT.pooled`.
 
     Args:
         bert          the body, a `BERT`
         num_classes   number of classes
-        dropout       probability with which a feature of this vector becomes 0 in training
+        dropout       probability with which a feature of this result becomes 0 in training
         rng           seed or numpy.random.Generator for the initial values and the dropout, or None
                       for the default generator
+
+    Raises:
+        ValueError: num_classes is not a whole number >= 1, or dropout is not from 0 to 1
+        TypeError: bert is not a `BERT`, or dropout is not a number
     """
 
     def __init__(self, bert, num_classes, dropout=0.1, rng=None):
-        _check_body("Classifier", bert)
+        _check_body("Classifier", bert, "pooled")
         check_sizes(self, single=True, num_classes=num_classes)
+        check_range(type(self).__name__, 0, 1, dropout=dropout)
         rng = None if rng is None else generator(rng)
         self.bert = bert
         self.dropout = nn.Dropout(dropout, rng)
@@ -391,7 +406,8 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
         ids          token ids [B, T]
         mask_id      id of the token that replaces the hidden tokens, such as [MASK]
         vocab_size   number V of tokens. Random tokens are drawn from 0 to V - 1
-        special      token id, or several token ids, that are never chosen, such as padding
+        special      token id, or several token ids, that are never chosen, such as padding. If
+                     empty, every token may be chosen
         share        probability with which a token is chosen
         rng          seed or numpy.random.Generator, or None for the default generator
 
@@ -399,7 +415,8 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
         (inputs [B, T], targets [B, T]), both integers. ids do not change
 
     Raises:
-        ValueError: share is not from 0 to 1, mask_id < 0, or vocab_size < 1
+        ValueError: share is not from 0 to 1, mask_id < 0, vocab_size < 1, or ids are a list of rows
+            of different lengths
         TypeError: ids or special are not integers, share is not a number, or mask_id or vocab_size
             is not a whole number
 
@@ -412,7 +429,7 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
         )
     check_range("mask_tokens", 0, whole=True, mask_id=mask_id)
     check_range("mask_tokens", 1, whole=True, vocab_size=vocab_size)
-    ids, rng = np.asarray(to_array(ids)), generator(rng)
+    ids, rng = ids_of("mask_tokens", ids), generator(rng)
     if ids.dtype.kind not in "iu":
         raise TypeError(
             f"mask_tokens: ids must be integers [B, T], got {ids.dtype} of shape {ids.shape}. "

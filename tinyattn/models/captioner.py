@@ -23,7 +23,9 @@ from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
 from tinyattn.engine.ranges import check_range
 from tinyattn.functional import recurrent
+from tinyattn.functional.linear import ids_of
 from tinyattn.models.decoding import beam_search
+from tinyattn.models.gpt import described
 from tinyattn.nn.init import normal_parameter
 from tinyattn.nn.module import eval_mode
 from tinyattn.nn.overrides import describe_override
@@ -47,6 +49,10 @@ class Regions(nn.Module):
         count      number R of regions of an image
         rng        seed or numpy.random.Generator for the initial values, or None for the default
                    generator
+
+    Raises:
+        ValueError: channels, count or a width is not a whole number >= 1
+        TypeError: widths is not a tuple or list, or is empty
 
     Source: Xu et al. 2015 (regions of a CNN), slide KB08.
     """
@@ -81,7 +87,7 @@ class Regions(nn.Module):
 
         Raises:
             ValueError: images are not [B, height, width, channels] with the layer's number of
-                channels, an integer array contains numbers above 1, or the images do not have
+                channels, an integer array contains numbers above 1, or an image does not have
                 `count` regions
             TypeError: images do not consist of numbers
         """
@@ -107,6 +113,9 @@ class CaptionerCells(nn.Module):
         count      number R of cells of an image
         rng        seed or numpy.random.Generator for the initial values, or None for the default
                    generator
+
+    Raises:
+        ValueError: channels, cell, size or count is not a whole number >= 1
     """
 
     def __init__(self, channels, cell, size, count, rng=None):
@@ -129,7 +138,7 @@ class CaptionerCells(nn.Module):
         Raises:
             ValueError: images are not [B, height, width, channels] with the layer's number of
                 channels, an integer array contains numbers above 1, height or width is not a
-                multiple of `cell`, or the images do not have `count` cells
+                multiple of `cell`, or an image does not have `count` cells
             TypeError: images do not consist of numbers
         """
         x = _images("CaptionerCells", images, self.channels)
@@ -171,8 +180,8 @@ def _placed(name, parts, z, places):
     if z.shape[1] != len(places):
         create = f"Create {name} with count={z.shape[1]}, or pass" if z.shape[1] else "Pass"
         raise ValueError(
-            f"{name}: the images have {z.shape[1]} {parts}, expected count={len(places)}. {create} "
-            "images of another size"
+            f"{name}: each image has {z.shape[1]} {parts if z.shape[1] != 1 else parts[:-1]}, "
+            f"expected count={len(places)}. {create} images of another size"
         )
     return z + places
 
@@ -187,6 +196,9 @@ class AdditiveScore(nn.Module):
         rng        seed or numpy.random.Generator for the initial values, or None for the default
                    generator
 
+    Raises:
+        ValueError: state, features or size is not a whole number >= 1
+
     Source: Bahdanau et al. 2014, Xu et al. 2015, slide KB10.
     """
 
@@ -200,8 +212,8 @@ class AdditiveScore(nn.Module):
     def keys(self, z):
         """Return the part of the scores that does not depend on the state, z_j U [B, R, K].
 
-        U is the matrix of `from_region`. Computed once for each image, the result can be passed to
-        `forward` for every word.
+        U [D, K] is the transposed weight of `from_region`. Computed once for each image, the result
+        can be passed to `forward` for every word.
 
         Args:
             z   features z_j of the regions [B, R, D]
@@ -241,6 +253,9 @@ class DotScore(nn.Module):
         rng        seed or numpy.random.Generator for the initial values, or None for the default
                    generator
 
+    Raises:
+        ValueError: state, features or size is not a whole number >= 1
+
     Source: Vaswani et al. 2017, slide KB10.
     """
 
@@ -254,8 +269,8 @@ class DotScore(nn.Module):
     def keys(self, z):
         """Return the part of the scores that does not depend on the state, z_j U [B, R, K].
 
-        U is the matrix of `from_region`. Computed once for each image, the result can be passed to
-        `forward` for every word.
+        U [D, K] is the transposed weight of `from_region`. Computed once for each image, the result
+        can be passed to `forward` for every word.
 
         Args:
             z   features z_j of the regions [B, R, D]
@@ -286,7 +301,7 @@ class DotScore(nn.Module):
 
 
 def _check_scores(name, q, k):
-    """Raise ValueError unless q is [B, K] and k [B, R, K], linear maps of h and z."""
+    """Raise ValueError unless q is [B, K] and k [B, R, K], the linear map of h and the keys."""
     (*B, K), keys = q.shape, np.shape(k)
     if (
         len(B) != 1
@@ -296,7 +311,7 @@ def _check_scores(name, q, k):
     ):
         raise ValueError(
             f"{name}: expected h [B, H], z [B, R, D] and keys [B, R, {K}] with the same B, but the "
-            f"linear maps of h and z have the shapes {q.shape} and {keys}"
+            f"linear map of h has shape {q.shape}, and the keys of z have shape {keys}"
         )
 
 
@@ -322,9 +337,9 @@ class Softmax(nn.Module):
 def _check_module(argument, module, example):
     """Raise TypeError unless `module`, the value of an argument, can be called."""
     if isinstance(module, type) or not callable(module):
-        got = f"the class {module.__name__}" if isinstance(module, type) else repr(module)
         raise TypeError(
-            f"{argument} must be a module or function, got {got}. Pass, for example, {example}"
+            f"{argument} must be a module or function, got {described(module)}. Pass, for example, "
+            f"{example}"
         )
 
 
@@ -339,6 +354,9 @@ class Attend(nn.Module):
                   module has a method `keys(z)`, the result of `keys` can be computed once and
                   passed to the module as the third argument
         weights   a module e [B, R] → a [B, R], such as `SigmoidGate`. If None, it is a `Softmax`
+
+    Raises:
+        TypeError: score or weights is a class, or cannot be called
 
     Source: Bahdanau et al. 2014, Xu et al. 2015, slides KB09, KB10, KB13.
     """
@@ -356,6 +374,9 @@ class Attend(nn.Module):
 
         Args:
             z   features of the regions [B, R, D]
+
+        Raises:
+            ValueError: `score.keys` does not accept the shape of z
         """
         return self.score.keys(z) if hasattr(self.score, "keys") else None
 
@@ -371,7 +392,7 @@ class Attend(nn.Module):
             (context c [B, D], weights a [B, R])
 
         Raises:
-            ValueError: the shapes of h, z and keys do not fit
+            ValueError: `score` does not accept the shapes of h, z and keys
         """
         e = self.score(h, z) if keys is None else self.score(h, z, keys)  # [B, R]
         a = self.weights(e)
@@ -381,10 +402,9 @@ class Attend(nn.Module):
 def _size(name, regions):
     """Return the number D of features that `regions` computes, or raise TypeError."""
     if isinstance(regions, type) or not hasattr(regions, "size"):
-        got = f"the class {regions.__name__}" if isinstance(regions, type) else repr(regions)
         raise TypeError(
-            f"{name}: regions must be a module with the attribute size, got {got}. Pass, for "
-            "example, CaptionerCells(channels, cell, size, count)"
+            f"{name}: regions must be a module with the attribute size, got {described(regions)}. "
+            "Pass, for example, CaptionerCells(channels, cell, size, count)"
         )
     return regions.size
 
@@ -443,12 +463,13 @@ class _Captioner(nn.Module):
             (logits [B, T, V], attention weights [B, T, R] or None)
 
         Raises:
-            ValueError: tokens are not [B, T], images have a wrong shape, or the numbers of images
-                and captions differ
+            ValueError: tokens are not [B, T], `regions` does not accept the shape of the images, or
+                the numbers of images and captions differ
             TypeError: tokens are not integers, or images do not consist of numbers
             IndexError: a token is not from 0 to V - 1
         """
-        shape, name = np.shape(to_array(tokens)), type(self).__name__
+        name = type(self).__name__
+        shape = ids_of(name, tokens, "tokens").shape
         if len(shape) != 2:
             advice = ". Write tokens[None] for one caption" if len(shape) == 1 else ""
             raise ValueError(
@@ -492,7 +513,7 @@ class _Captioner(nn.Module):
         Args:
             images    images with values from 0 to 1 [B, height, width, channels]
             tokens    captions [B, T + 1] from the start token to the stop token, then `pad`
-            pad       token that pads short captions and is excluded from the loss, or None if
+            pad       token id that pads short captions and is excluded from the loss, or None if
                       there is no padding
             penalty   factor λ >= 0 of the penalty, where 0 means no penalty
 
@@ -500,8 +521,8 @@ class _Captioner(nn.Module):
             the loss, a Tensor of shape ()
 
         Raises:
-            ValueError: tokens are not [B, T + 1] with at least one word, images have a wrong shape,
-                or the numbers of images and captions differ
+            ValueError: tokens are not [B, T + 1] with at least one word, `regions` does not accept
+                the shape of the images, or the numbers of images and captions differ
             ValueError: the penalty is negative or not finite, or it is not 0 although the captioner
                 has no attention
             TypeError: tokens are not integers, pad is not an integer, penalty is not a number, or
@@ -510,7 +531,7 @@ class _Captioner(nn.Module):
 
         Source: Xu et al. 2015, eq. 14.
         """
-        tokens = np.asarray(to_array(tokens))
+        tokens = ids_of("loss", tokens, "tokens")
         if tokens.ndim != 2 or tokens.shape[1] < 2:
             raise ValueError(
                 f"loss: tokens must be [B, T + 1] with the start token first and at least one "
@@ -553,12 +574,17 @@ class _Captioner(nn.Module):
             a list of `Caption`, the best caption found for each image
 
         Raises:
-            ValueError: images have a wrong shape, beams or max_len is below 1, or start or stop is
-                not a token id
+            ValueError: `regions` does not accept the shape of the images, beams or max_len is below
+                1, or start or stop is not a token id
             TypeError: beams, max_len or length_penalty is not a number of the right kind, or images
                 do not consist of numbers
             IndexError: start is not from 0 to V - 1
         """
+        if np.ndim(to_array(start)) != 0:
+            raise ValueError(
+                "write: start must be the id of one token, with which all captions begin, got "
+                f"{start!r}"
+            )
         with no_grad(), eval_mode(self):
             memory, state = self.start(images)
 
@@ -612,10 +638,16 @@ class Captioner(_Captioner):
         d_word       number of features of a word's vector
         d_state      number H of features of the LSTM's state
         attend       a module (h, z) → (c [B, D], a [B, R]). If None, it is
-                     `Attend(AdditiveScore(...))`. If the module has a method `keys(z)`, the keys
-                     are computed once for each image, and the module is called with (h, z, keys)
+                     `Attend(AdditiveScore(d_state, D, d_state))`. If the module has a method
+                     `keys(z)`, the keys are computed once for each image, and the module is called
+                     with (h, z, keys)
         rng          seed or numpy.random.Generator for the initial values, or None for the default
                      generator
+
+    Raises:
+        ValueError: vocab_size, d_word or d_state is not a whole number >= 1
+        TypeError: regions is not a module with the attribute `size`, or attend is a class or cannot
+            be called
 
     Source: Xu et al. 2015, slides KB09, KB10.
     """
@@ -715,6 +747,10 @@ class FixedCaptioner(_Captioner):
         rng          seed or numpy.random.Generator for the initial values, or None for the default
                      generator
 
+    Raises:
+        ValueError: count, vocab_size, context, d_word, d_state or hidden is not a whole number >= 1
+        TypeError: regions is not a module with the attribute `size`
+
     Source: Vinyals et al. 2015, slide KB08.
     """
 
@@ -723,6 +759,7 @@ class FixedCaptioner(_Captioner):
     ):
         check_sizes(
             self,
+            single=True,
             count=count,
             vocab_size=vocab_size,
             context=context,
@@ -731,7 +768,7 @@ class FixedCaptioner(_Captioner):
         )
         d = _size("FixedCaptioner", regions)
         self.count, hidden = count, count * d if hidden is None else hidden
-        check_sizes(self, hidden=hidden)
+        check_sizes(self, single=True, hidden=hidden)
         rng = generator(rng)
         super().__init__(regions, vocab_size, context, d_word, d_state, rng)
         self.squeeze = nn.Sequential(
@@ -751,15 +788,15 @@ class FixedCaptioner(_Captioner):
             [B, d_state]
 
         Raises:
-            ValueError: `regions` does not accept the shape of the images, or the number of regions
-                is not `count`
+            ValueError: `regions` does not accept the shape of the images, or an image does not have
+                `count` regions
             TypeError: images do not consist of numbers
         """
         z = self.regions(images)
         if z.shape[1] != self.count:
             raise ValueError(
-                f"FixedCaptioner: the images have {z.shape[1]} regions, expected "
-                f"count={self.count}. Create FixedCaptioner with count={z.shape[1]}"
+                f"FixedCaptioner: each image has {z.shape[1]} region{'s' * (z.shape[1] != 1)}, "
+                f"expected count={self.count}. Create FixedCaptioner with count={z.shape[1]}"
             )
         c = np.tanh(self.squeeze(np.reshape(z, (z.shape[0], z.shape[1] * z.shape[2]))))
         zeros = Tensor(np.zeros((z.shape[0], self.cell.hidden_size), c.dtype))

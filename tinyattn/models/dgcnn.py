@@ -3,6 +3,7 @@
 import numpy as np
 
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.graph import DynamicEdgeConv
 from tinyattn.graph.knn import split_clouds
 from tinyattn.graph.validation import check_points, check_widths
@@ -94,6 +95,11 @@ class DGCNN(_OnFeatures):
         rng           seed or numpy.random.Generator for the initial values and the dropout, or None
                       for the default generator
 
+    Raises:
+        ValueError: a size is not a whole number >= 1, widths is empty, or dropout is not from 0 to
+            1
+        TypeError: widths or hidden is not a tuple or list, or dropout is not a number
+
     Source: Wang et al. 2018, arXiv:1801.07829, fig. 3 (without the spatial transformer), slide K44.
     """
 
@@ -118,6 +124,7 @@ class DGCNN(_OnFeatures):
         )
         check_sizes(self, widths=widths, hidden=hidden)
         check_widths(type(self).__name__, widths=widths, hidden=hidden)
+        check_range(type(self).__name__, 0, 1, dropout=dropout)
         if not widths:
             raise ValueError(
                 f"{type(self).__name__}: widths must contain the number of features of at least "
@@ -169,6 +176,11 @@ class DGCNNSegmentation(_OnFeatures):
         rng           seed or numpy.random.Generator for the initial values and the dropout, or None
                       for the default generator
 
+    Raises:
+        ValueError: a size is not a whole number >= 1, widths is empty, or dropout is not from 0 to
+            1
+        TypeError: widths or hidden is not a tuple or list, or dropout is not a number
+
     Source: Wang et al. 2018, fig. 3, lower branch, slide K44.
     """
 
@@ -193,6 +205,7 @@ class DGCNNSegmentation(_OnFeatures):
         )
         check_sizes(self, widths=widths, hidden=hidden)
         check_widths(type(self).__name__, widths=widths, hidden=hidden)
+        check_range(type(self).__name__, 0, 1, dropout=dropout)
         if not widths:
             raise ValueError(
                 f"{type(self).__name__}: widths must contain the number of features of at least "

@@ -43,23 +43,23 @@ def generate(
         model            a language model, such as `GPT` or `Llama`
         ids              one prompt [T], prompts [B, T], or a list of prompts of different length
         max_new_tokens   largest number of new tokens
-        temperature      as in `decoding.probabilities`, where 0 always selects the likeliest token
+        temperature      as in `decoding.probabilities`, where 0 always selects the likeliest token,
+                         and 1 draws from the model's probabilities
         top_k            number of the likeliest tokens to draw from. If None, all are possible
         top_p            total probability of the likeliest tokens to draw from. If None, all are
                          possible
         rng              seed or numpy.random.Generator, or None for the default generator
         cache            True: keep the keys and values of earlier tokens. False: recompute them for
-                         each token, with the same result
+                         each token, which gives the same result but takes longer
         stop             token id, or several token ids, that end a sequence. If None, no sequence
                          ends early
-        compiled         True: run the model that `inference.compile` returns, or the modules if it
-                         cannot compile them because a layer was changed. False: run the modules.
-                         Without a cache, the modules are always used
+        compiled         True: run the model that `inference.compile` returns, or the modules if the
+                         model cannot be compiled or cache is False. False: run the modules
 
     Returns:
-        for one prompt an array, and for a list of prompts a list of arrays, all without the stop
-        token. For prompts [B, T] an array [B, T + n], in which a row that has ended is filled with
-        its stop token
+        for one prompt an array of token ids, and for a list of prompts a list of arrays, all
+        without the stop token. For prompts [B, T] an array [B, T + n] with n <= max_new_tokens, in
+        which a row that has ended is filled with its stop token
 
     Raises:
         TypeError: ids are not a list or an array
@@ -175,25 +175,26 @@ def _prompts(ids):
     ids = ids.data if isinstance(ids, Tensor) else ids
     if not hasattr(ids, "__iter__") or getattr(ids, "ndim", 1) == 0:
         raise TypeError(
-            f"generate: a prompt must be token ids [T], got {ids!r}. Pass for example [start], or "
-            "tokenizer.encode(text)"
+            f"generate: ids must be a prompt [T] or several prompts, got {ids!r}. Pass, for "
+            "example, [start] or tokenizer.encode(text)"
         )
     prompts = [np.asarray(p) for p in ([ids] if _is_one(ids) else ids)]
     for p in prompts:
         if p.dtype.kind in "US":
             raise ValueError(
-                "generate: a prompt must be token ids, got a text. Pass tokenizer.encode(text)"
+                "generate: ids must be token ids, got a text. Pass tokenizer.encode(text)"
             )
         if p.ndim == 1 and not p.size:
             raise ValueError(
-                "generate: a prompt must be at least one token, got an empty one. Begin each "
-                "prompt with a start token"
+                "generate: each prompt in ids must contain at least one token, got an empty "
+                "prompt. Begin each prompt with a start token"
             )
         if p.ndim != 1 or p.dtype.kind not in "iu":
             advice = "Pass one prompt, prompts [B, T] or a list of prompts"
-            advice = "Write .astype(int)" if p.ndim == 1 and p.dtype.kind in "fb" else advice
+            if p.ndim == 1 and p.dtype.kind in "fb":
+                advice = "Convert each prompt with np.asarray(prompt, int)"
             raise ValueError(
-                "generate: a prompt must be token ids, which are integers [T], got "
-                f"{p.dtype} of shape {p.shape}. {advice}"
+                "generate: each prompt in ids must consist of token ids, which are integers [T], "
+                f"got {p.dtype} of shape {p.shape}. {advice}"
             )
     return prompts

@@ -43,6 +43,11 @@ class GPT(nn.Module):
         dropout      probability with which a number becomes 0 in training
         rng          seed or numpy.random.Generator for the initial values and the dropout, or None
                      for the default generator
+
+    Raises:
+        ValueError: num_heads does not divide d_model, a size is not a whole number >= 1, or dropout
+            is not from 0 to 1
+        TypeError: dropout is not a number
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
@@ -147,13 +152,13 @@ class GPT(nn.Module):
                              for each token, which gives the same result but takes longer
             stop             token id, or several token ids, that end a sequence. If None, no
                              sequence ends early
-            compiled         True: run the model that `inference.compile` returns, if the model can
-                             be compiled and cache is True. False: run the modules
+            compiled         True: run the model that `inference.compile` returns, or the modules if
+                             the model cannot be compiled or cache is False. False: run the modules
 
         Returns:
             for one prompt an array of token ids, and for a list of prompts a list of arrays, all
-            without the stop token. For prompts [B, T] an array [B, T + n], in which a row that has
-            ended is filled with its stop token
+            without the stop token. For prompts [B, T] an array [B, T + n] with n <= max_new_tokens,
+            in which a row that has ended is filled with its stop token
 
         Raises:
             TypeError: ids are not a list or an array
@@ -164,6 +169,13 @@ class GPT(nn.Module):
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
         )
+
+
+def described(value):
+    """Return a wrong argument for the end of a message. The repr of a module may be very long."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return type(value).__name__ if isinstance(value, nn.Module) else repr(value)
 
 
 def check_ids(name, ids, max_len):

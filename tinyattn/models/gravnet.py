@@ -91,11 +91,14 @@ class GravNetModel(Module):
                                near
         propagate_dimensions   number of features that a hit receives from each neighbour
         k                      number of neighbours, including the hit itself. In an event with
-                               fewer hits, all hits are neighbours
+                               fewer hits, all hits are neighbours, unless strict is True
         hidden                 number of features of the hidden layer after the blocks
         strict                 True: an event with fewer than k hits raises ValueError
         rng                    seed or numpy.random.Generator for the initial values, or None for
                                the default generator
+
+    Raises:
+        ValueError: a size is not a whole number >= 1
 
     Source: Qasim et al. 2019, arXiv:1902.07987, section 4, slides K48-K50.
     """

@@ -47,6 +47,12 @@ class Llama(nn.Module):
                        matrix `lm_head`
         rng            seed or numpy.random.Generator for the initial values, or None for the
                        default generator
+
+    Raises:
+        ValueError: num_heads does not divide d_model, num_kv_heads does not divide num_heads,
+            d_model / num_heads is odd, a size is not a whole number >= 1, or base or eps is out of
+            range
+        TypeError: base or eps is not a number
     """
 
     def __init__(
@@ -167,13 +173,13 @@ class Llama(nn.Module):
                              for each token, which gives the same result but takes longer
             stop             token id, or several token ids, that end a sequence. If None, no
                              sequence ends early
-            compiled         True: run the model that `inference.compile` returns, if the model can
-                             be compiled and cache is True. False: run the modules
+            compiled         True: run the model that `inference.compile` returns, or the modules if
+                             the model cannot be compiled or cache is False. False: run the modules
 
         Returns:
             for one prompt an array of token ids, and for a list of prompts a list of arrays, all
-            without the stop token. For prompts [B, T] an array [B, T + n], in which a row that has
-            ended is filled with its stop token
+            without the stop token. For prompts [B, T] an array [B, T + n] with n <= max_new_tokens,
+            in which a row that has ended is filled with its stop token
 
         Raises:
             TypeError: ids are not a list or an array
@@ -210,8 +216,8 @@ class Llama(nn.Module):
 
         Raises:
             TypeError: state is not a dictionary
-            ValueError: the sizes cannot be read, because a weight is missing, num_heads does not
-                divide d_model, or num_kv_heads does not divide num_heads
+            ValueError: a weight from which sizes are read is missing, num_heads does not divide
+                d_model, or num_kv_heads does not divide num_heads
             KeyError: another weight is missing, unknown or has a wrong shape, which can also be due
                 to wrong numbers of heads
         """
@@ -271,8 +277,8 @@ class Llama(nn.Module):
         """
         if not isinstance(file, gguf.GGUF | str | Path):
             raise TypeError(
-                "Llama.from_gguf: file must be a path or the result of gguf.read, got "
-                f"{type(file).__name__}. For a state dict, call Llama.from_huggingface"
+                "Llama.from_gguf: file must be a path, or the result of gguf.read or gguf.mapped, "
+                f"got {type(file).__name__}. For a state dict, call Llama.from_huggingface"
             )
         file = file if isinstance(file, gguf.GGUF) else gguf.read(file)
         kind = file.entry("general.architecture", str)

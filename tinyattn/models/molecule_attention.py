@@ -11,6 +11,7 @@ from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.nn.module import eval_mode
 from tinyattn.nn.validation import check_heads, check_sizes
 
@@ -166,6 +167,7 @@ class MoleculeAttentionTransformer(nn.Module):
             num_layers=num_layers,
         )
         name, rng = type(self).__name__, generator(rng)
+        check_range(name, 0, 1, dropout=dropout)
         shares = np.asarray(lambdas)
         fits = shares.shape == (3,) and shares.dtype.kind in "iuf"
         if not fits or not ((shares >= 0) & (shares < np.inf)).all():

@@ -16,6 +16,7 @@ from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.models.particlenet import check_particles
 from tinyattn.nn.init import xavier_bound
 from tinyattn.nn.module import eval_mode
@@ -284,8 +285,8 @@ class ParticleTransformer(nn.Module):
 
     In the second line, d is the number of features of a head. The initial token is a learned
     parameter, which is the same for all jets. The scores do not depend on the order of the
-    particles. Weaver also shortens the longest jets at random in training (`trim`). This step is
-    omitted here.
+    particles. The authors' code in the package weaver-core also shortens the longest jets at random
+    in training (`trim`). This step is omitted here.
 
     Args:
         input_dim         number of features C of a particle
@@ -301,6 +302,11 @@ class ParticleTransformer(nn.Module):
                           blocks
         rng               seed or numpy.random.Generator for the initial values and the dropout, or
                           None for the default generator
+
+    Raises:
+        ValueError: num_heads does not divide the last of embed_dims, embed_dims is empty, a size is
+            not a whole number >= 1, or dropout is not from 0 to 1
+        TypeError: embed_dims or pair_embed_dims is not a tuple or list, or dropout is not a number
     """
 
     def __init__(
@@ -337,6 +343,7 @@ class ParticleTransformer(nn.Module):
                 "ParticleTransformer: embed_dims must contain at least one width, got "
                 f"{embed_dims!r}"
             )
+        check_range("ParticleTransformer", 0, 1, dropout=dropout)
         rng, d = generator(rng), embed_dims[-1]
         if d % num_heads:
             raise ValueError(
@@ -371,7 +378,7 @@ class ParticleTransformer(nn.Module):
             ValueError: features are not [B, N, C], momenta are not [B, N, 4], or mask is not bool
                 [B, N]
             ValueError: a feature or momentum of a particle is not finite, or a batch in training
-                has only one particle in all, because batch norm needs at least two
+                has fewer than two particles in all, which is too few for batch norm
             TypeError: features or momenta are not an array of numbers
         """
         mask = _check_jets(features, momenta, mask, self.embed.input_bn.num_features)

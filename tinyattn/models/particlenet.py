@@ -4,6 +4,7 @@ import numpy as np
 
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
+from tinyattn.engine.ranges import check_range
 from tinyattn.graph import edge_conv, knn_edges, segment_mean
 from tinyattn.graph.validation import check_widths
 from tinyattn.nn import BatchNorm1d, Dropout, Linear, Module, ModuleList, ReLU, Sequential
@@ -84,6 +85,11 @@ class ParticleNet(Module):
         rng        seed or numpy.random.Generator for the initial values and the dropout, or None
                    for the default generator
 
+    Raises:
+        ValueError: a size is not a whole number >= 1, or dropout is not from 0 to 1
+        TypeError: widths is not a tuple or list of non-empty tuples or lists, or dropout is not a
+            number
+
     Source: Qu, Gouskos 2019, arXiv:1902.08570, slide K45.
     """
 
@@ -98,6 +104,7 @@ class ParticleNet(Module):
         rng=None,
     ):
         check_sizes(self, single=True, features=features, classes=classes, k=k, hidden=hidden)
+        check_range("ParticleNet", 0, 1, dropout=dropout)
         if not isinstance(widths, tuple | list) or not all(
             isinstance(w, tuple | list) and w for w in widths
         ):

@@ -41,6 +41,11 @@ class Seq2Seq(nn.Module):
                           and in a target, `loss` excludes it
         rng               seed or numpy.random.Generator for the initial values and the dropout, or
                           None for the default generator
+
+    Raises:
+        ValueError: num_heads does not divide d_model, a size is not a whole number >= 1, or dropout
+            is not from 0 to 1
+        TypeError: dropout is not a number, or pad is not a whole number
     """
 
     def __init__(
@@ -99,7 +104,7 @@ class Seq2Seq(nn.Module):
             TypeError: src or tgt does not consist of integers
             IndexError: an id is not from 0 to V - 1
         """
-        tgt = _ids("tgt", tgt, "T")
+        tgt = _ids("tgt", tgt, "T", self.max_len)
         memory, keep = self.encode(src)
         _check_rows(keep, src, tgt)
         return self.head(self.transformer.decoder(self.embed(tgt), memory, None, keep, causal=True))
@@ -115,8 +120,8 @@ class Seq2Seq(nn.Module):
                         None, they are 0, ..., T - 1
 
         Raises:
-            ValueError: ids has more than max_len tokens in a row, or positions have a wrong shape
-                or are out of range
+            ValueError: a row of ids has more than max_len tokens, or positions are not integers
+                [T] or [B, T] from 0 to max_len - 1
             TypeError: ids are not integers
             IndexError: an id is not from 0 to V - 1
         """
@@ -136,7 +141,7 @@ class Seq2Seq(nn.Module):
             TypeError: src does not consist of integers
             IndexError: an id is not from 0 to V - 1
         """
-        src = _ids("src", src, "S")
+        src = _ids("src", src, "S", self.max_len)
         keep = (src != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
 
@@ -162,7 +167,7 @@ class Seq2Seq(nn.Module):
         Raises:
             ValueError: as in `forward`, tgt has no token to predict, or label_smoothing is not from
                 0 to 1
-            TypeError: as in `forward`
+            TypeError: as in `forward`, or label_smoothing is not a number
             IndexError: as in `forward`
         """
         tgt = _ids("tgt", tgt, "T")
@@ -232,7 +237,7 @@ class Seq2Seq(nn.Module):
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
         """Find the best answers for each row of src with a beam search.
 
-        Call eval() before, because dropout acts in training mode.
+        Call eval() first, because dropout acts in training mode.
 
         Args:
             src              token ids of the source [B, S]
@@ -303,7 +308,7 @@ class Seq2Seq(nn.Module):
             TypeError: as in `forward`
             IndexError: as in `forward`
         """
-        tgt = _ids("tgt", tgt, "T")
+        tgt = _ids("tgt", tgt, "T", self.max_len)
         with eval_mode(self), no_grad():
             memory, keep = self.encode(src)
             _check_rows(keep, src, tgt)
@@ -312,13 +317,18 @@ class Seq2Seq(nn.Module):
             )
 
 
-def _ids(name, ids, letter):
-    """Return token ids as an array [B, `letter`]."""
+def _ids(name, ids, letter, max_len=math.inf):
+    """Return token ids as an array [B, `letter`], with at most max_len tokens in a row."""
     ids = to_array(as_tensor(ids))
     if ids.ndim != 2:
         advice = f". Write {name}[None] for one sentence" if ids.ndim == 1 else ""
         raise ValueError(
             f"Seq2Seq: {name} must be token ids [B, {letter}], got shape {ids.shape}{advice}"
+        )
+    if ids.shape[1] > max_len:
+        raise ValueError(
+            f"Seq2Seq: {name} must be token ids [B, {letter}] with {letter} <= {max_len}, got "
+            f"shape {ids.shape}. Choose a larger max_len, or shorten the sentences"
         )
     return ids
 

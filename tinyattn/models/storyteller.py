@@ -24,8 +24,9 @@ def load(size="large"):
     """Load a trained model that writes stories and its tokenizer, and return (GPT, BytePairs).
 
     Args:
-        size   "large" for the model with 4 layers, 570,432 parameters and 1,024 tokens, or "small"
-               for 2 layers, 87,360 parameters and 512 tokens, which the widget `own_words` uses
+        size   "large" for the model with 4 layers, 570,432 parameters and a vocabulary of 1,024
+               tokens, or "small" for 2 layers, 87,360 parameters and a vocabulary of 512 tokens,
+               which the widget `own_words` uses
 
     Raises:
         ValueError: `size` is neither "large" nor "small"
