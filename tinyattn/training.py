@@ -92,7 +92,7 @@ def fit(
             model's parameters, or the schedule belongs to another optimizer
         TypeError: the loss is not a function of (model, *batch) that returns a Tensor with a single
             number, or another argument is of the wrong type, such as a class
-        RuntimeError: the loss does not depend on a parameter
+        RuntimeError: the loss does not depend on any parameter
     """
     check_range("fit", 1, epochs=epochs, patience=patience, optional=("patience",), whole=True)
     check_range("fit", above=0, clip=clip, optional=("clip",))
@@ -172,7 +172,7 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
             number, or another argument is of the wrong type
         FloatingPointError: the loss is not finite
         ValueError: an argument is outside its range, or the model has no parameters
-        RuntimeError: the loss does not depend on a parameter
+        RuntimeError: the loss does not depend on any parameter
     """
     check_range("fit_steps", 1, steps=steps, whole=True)
     check_range("fit_steps", 0, below=math.inf, lr=lr, warmup=warmup)
@@ -399,7 +399,7 @@ class History:
             the result of `plot.loss_curve`
 
         Raises:
-            ValueError: the history is empty, or as in `plot.loss_curve`
+            ValueError: the history is empty, or `plot.loss_curve` refuses the value of an option
             TypeError: `plot.loss_curve` does not have an argument of this name
         """
         from tinyattn import plot
@@ -417,7 +417,7 @@ def evaluate(model, f, held_out, batch_size=HELD_OUT):
     """Return the mean of f(model, *batch) over all examples, in evaluation mode without gradients.
 
     Args:
-        model        the model. Afterwards, it and the modules inside have their own modes again
+        model        the model. Afterwards, all of its modules are in the same mode as before
         f            loss or metric, a function f(model, *batch) that returns the mean over the
                      batch, such as training.accuracy
         held_out     tuple of arrays (x, y, ...) with the examples on the first axis, a single
@@ -580,7 +580,7 @@ def _batches(name, examples, **options):
             advice = "Write (np.asarray(x), ...)"
             if isinstance(examples, list) and all(hasattr(b, "shape") for b in examples):
                 advice = "Write (x, y) instead of [x, y]"
-            elif None in examples:
+            elif any([b is None for b in examples]):
                 advice = "Leave None out"
             raise TypeError(
                 f"{name} must be a tuple of arrays (x, y, ...), or an iterable over batches (x, y, "

@@ -208,6 +208,7 @@ def deep_sets(pool):
 
 BAD_SETS = [
     (lambda: deep_sets("median"), "pool must be one of sum, mean, max"),
+    (lambda: deep_sets(["sum"]), r"pool must be one of .*, got \['sum'\]$"),
     (lambda: deep_sets("sum")(ta.tensor(np.ones((3, 4)))), r"batch of sets \[B, N, d\]"),
     (
         lambda: deep_sets("sum")(SETS, MASK[:, None, :]),
@@ -416,6 +417,15 @@ MORE_BAD_LAYERS = [
     (lambda: nn.BatchNorm1d(3)(x(2, 4, 3)), r"write np.swapaxes\(x, 1, 2\)"),
     (lambda: nn.BatchNorm2d(3)(x(2, 4, 4, 3)), r"write np.moveaxis\(x, -1, 1\)"),
     (lambda: nn.ConcatPositionalEncoding(4)(x(3, 4), [[0, 1, 2]]), r"Pass positions \[T\]"),
+    (
+        lambda: nn.ConcatPositionalEncoding(4)(x(1, 1, 4), [[0], [1]]),
+        r"positions .2, 1. and x .1, ",
+    ),
+    (lambda: nn.TransformerEncoder(2, ENCODER.layers[0]), "got a TransformerEncoderLayer$"),
+    (lambda: ENCODER.attention_maps(x(2, 3, 7)), r"TransformerEncoderLayer: x must be \[B, T, 8"),
+    (lambda: DECODER.attention_maps(x(2, 3, 8), x(2, 3, 7)), r"memory must be \[B, S, 8\]"),
+    (lambda: TRANSFORMER(x(2, 3, 8), x(2, 4, 8), np.ones((2, 3), bool)), "src_mask must be"),
+    (lambda: TRANSFORMER(x(3, 8), x(4, 8), None, np.ones(4, bool)), "tgt_mask must be"),
     (lambda: nn.GroupedQueryAttention(6, 2), "d_model / num_heads must be even, .* got 6 / 2 = 3"),
     (lambda: nn.ISAB(8, 2)(x(2, 3, 8), np.ones((2, 3), bool)), r"ISAB: mask .* = \(2, 1, 3\)"),
     (lambda: nn.SAB(8, 2)(x(3, 8), np.ones(3, bool)), r"SAB: mask .* pass keep\[None, :\]"),
@@ -442,6 +452,7 @@ def test_arguments_of_a_layer_are_named_in_its_own_words(call, message):
 
 WRONG_KINDS = [
     (lambda: nn.MultiheadAttention(8, 2)(*[x(2, 3, 8)] * 3, cache=[]), "the cache of this layer"),
+    (lambda: nn.SelfAttention(8)(*[x(2, 3, 8)] * 3), r"x is passed only once, .* Write layer\(x\)"),
     (
         lambda: ENCODER(x(2, 3, 8), cache=nn.KeyValueCache()),
         "one cache for each layer, of length 2, got a Key",
@@ -472,6 +483,8 @@ WRONG_KINDS = [
     (lambda: nn.Sequential({"a": nn.Tanh()}), r"got a dict. Write Sequential\(\*d.values\(\)\)"),
     (lambda: nn.Sequential(nn.Tanh()) + nn.Tanh(), r"\+ needs a list of modules, got one Tanh"),
     (lambda: nn.Sequential().extend(nn.Tanh()), "extend needs a list of modules"),
+    (lambda: nn.Sequential().insert(nn.Tanh(), 0), "insert: i must be a whole number, got Tanh"),
+    (lambda: nn.Sequential(nn.Tanh())["0"], "must be a whole number or a slice, got '0'"),
     (lambda: nn.GRUCell(3, 4)(), r"^GRUCell.forward\(\) missing 1 required"),
     (lambda: nn.LSTM(3, 4)(1, 2, 3, 4), r"^LSTM.forward\(\) takes from 2 to 4"),
     (lambda: nn.Conv1d(3, 4, 1)(1, 2), r"^Conv1d.forward\(\) takes 2"),
@@ -576,6 +589,12 @@ def test_a_cache_of_a_memory_is_not_for_another_batch():
         layer(x(2, 1, 8), x(2, 4, 8), x(2, 4, 8), cache=cache)
         with pytest.raises(ValueError, match="the cache holds B=2 sequences, but q has B=3"):
             layer(x(3, 1, 8), x(3, 4, 8), x(3, 4, 8), cache=cache)
+        with pytest.raises(
+            ValueError, match=r"is \(2, 4\) in the cache, but \(4, 2\) in this layer"
+        ):
+            nn.MultiheadAttention(8, 4)(x(2, 1, 8), x(2, 4, 8), x(2, 4, 8), cache=cache)
+        with pytest.raises(ValueError, match="the same number T of tokens, .* use an nn.CrossAtt"):
+            layer(x(2, 1, 8), x(2, 4, 8), x(2, 4, 8), cache=nn.KeyValueCache())
 
 
 @pytest.mark.parametrize("values", [["a", "b"], [1j, 2], [None, 1]])

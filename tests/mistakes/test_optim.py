@@ -130,7 +130,7 @@ def test_an_eps_that_float16_rounds_to_zero(make):
         (
             lambda p: optim.LambdaLR(optim.SGD([p]), lambda step: None),
             TypeError,
-            r"lr_lambda\(0\) must be a number, got NoneType. Did you forget its `return`",
+            r"lr_lambda\(0\) must be a number, got None. Did you forget its `return`",
         ),
         (
             lambda p: optim.LambdaLR(optim.SGD([p]), lambda step: -1),
@@ -150,6 +150,20 @@ def test_an_eps_that_float16_rounds_to_zero(make):
             ),
             TypeError,
             r"Own: rate\(lr, 0\) must be a number, got None. Did you forget its `return`",
+        ),
+        (
+            lambda p: type("Own", (optim.Schedule,), {"factor": lambda self, step: "a"})(
+                optim.SGD([p])
+            ),
+            TypeError,
+            r"Own: factor\(0\) must be a number, got a str$",
+        ),
+        (
+            lambda p: type("Own", (optim.Schedule,), {"rate": lambda self, lr, step: np.ones(2)})(
+                optim.SGD([p])
+            ),
+            TypeError,
+            r"Own: rate\(lr, 0\) must be a number, got an ndarray$",
         ),
         (lambda p: optim.SGD([p], lr=np.array(0.1)), TypeError, r"got array\(0.1\), an ndarray"),
         (lambda p: optim.clip_grad_norm(1.0, [p] * 9), TypeError, "must be a number, got a list$"),

@@ -161,6 +161,7 @@ def test_accuracy_needs_a_class_for_each_example():
     ("call", "error", "message"),
     [
         (lambda: fit_line(train=list(examples())), TypeError, "got a list of ndarray. Write"),
+        (lambda: fit_line(train=(examples()[0], None)), TypeError, "ndarray. Leave None out$"),
         (lambda: fit_line(train={"x": 1}), TypeError, "batches, got dict"),
         (lambda: called(model=3), TypeError, r"^fit: model must have parameters\(\)"),
         (

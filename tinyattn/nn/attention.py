@@ -114,8 +114,8 @@ class MultiheadAttention(Module):
 
         Returns:
             (out [B, T, embed_dim], weights). The weights are None if need_weights is False.
-            Otherwise they are the mean over the heads [B, T, S], or the weights of each head [B, H,
-            T, S]. In training, the weights include the dropout
+            Otherwise they are the mean over the heads [B, T, S], or the weights of each head
+            [B, H, T, S]. In training, the weights include the dropout
 
         Raises:
             ValueError: q, k, v, the mask or the bias has a different shape, the cache belongs to
@@ -211,12 +211,25 @@ class MultiheadAttention(Module):
                 self._split(F.linear(x, *m)) for x, m in zip((k, v), of_kv, strict=True)
             ]
             keys, values = cache.get_or_compute(make)
+            held = keys.shape[1], keys.shape[-1]
+            own = self.num_heads, self.embed_dim // self.num_heads
+            if held != own:
+                raise ValueError(
+                    f"{type(self).__name__}: (heads, features of a key) is {held} in the cache, "
+                    f"but {own} in this layer. Give each attention layer its own cache"
+                )
             if len(keys) not in (1, len(q)) and len(q) != 1:
                 raise ValueError(
                     f"{type(self).__name__}: the cache holds B={len(keys)} sequences, but q has "
                     f"B={len(q)}. Start a new cache for each batch, or select rows with .rows(...)"
                 )
             return self._split(F.linear(q, *of_q)), keys, values, None, causal
+        if q.shape[-2] != k.shape[-2]:
+            raise ValueError(
+                f"{type(self).__name__}: with an nn.KeyValueCache, q, k and v must have the same "
+                f"number T of tokens, got q {q.shape}, k {k.shape}, v {v.shape}. For keys and "
+                "values that do not change, use an nn.CrossAttentionCache"
+            )
         q, k, v = (self._split(x) for x in self._project(q, k, v))
         return q, k, v, *cache.past(q.shape[-2])
 
@@ -392,6 +405,11 @@ class SelfAttention(MultiheadAttention):
                 is used in training with the impl "sums" or "kernel"
             TypeError: the mask is not bool, or the bias is not floating point
         """
+        if mask is x:
+            raise TypeError(
+                f"{type(self).__name__}: x is passed only once, because queries, keys and values "
+                "are all computed from it. Write layer(x)"
+            )
         x = as_tensor(x)
         if x.ndim not in (2, 3) or x.shape[-1] != self.embed_dim:
             raise ValueError(

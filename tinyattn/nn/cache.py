@@ -116,7 +116,7 @@ class KeyValueCache:
         return places
 
     def past(self, T):
-        """Return the mask with which T new tokens attend to all earlier tokens and to themselves.
+        """Return the mask with which each of T new tokens attends to itself and all earlier tokens.
 
         Call this method before `append`.
 

@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from tinyattn.engine import torch_hints
 from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.ranges import check_range
 from tinyattn.nn.module import Module
 
 
@@ -117,13 +118,14 @@ class Sequential(Module):
         """Insert a module, and renumber the modules after it. The result is None.
 
         Args:
-            i        index of the module before which it is inserted, as in list.insert. A negative
-                     number counts from the end
+            i        index of the module before which the new one is inserted, as in list.insert. A
+                     negative number counts from the end
             module   the new module
 
         Raises:
             TypeError: module is not a module, or i is not a whole number
         """
+        check_range(f"{type(self).__name__}.insert", whole=True, i=i)
         _check_module(self, i, module)
         modules = list(self.children())
         modules.insert(i, module)
@@ -182,9 +184,13 @@ def _listed(self, call, modules):
 
 
 def _at(self, entries, i):
-    """Return the entry or entries with index i, or raise IndexError if there is none."""
+    """Return the entry or entries with index i, or raise an error if there is none."""
     try:
         return entries[i]
+    except TypeError:
+        raise TypeError(
+            f"{type(self).__name__}: an index must be a whole number or a slice, got {i!r}"
+        ) from None
     except IndexError:
         n = len(entries)
         expected = f"expected {-n} <= i < {n}" if n else "there are no modules"

@@ -159,7 +159,8 @@ def xavier_uniform_(tensor, gain=1.0, rng=None):
         rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
-        ValueError: the tensor has fewer than two axes, or no elements, or gain is negative
+        ValueError: the tensor has fewer than two axes, or no elements, or gain is negative or
+            infinite
         TypeError: the tensor is not a floating-point Tensor, or gain is not a number
 
     Source: Glorot, Bengio 2010.
@@ -172,9 +173,9 @@ def xavier_uniform_(tensor, gain=1.0, rng=None):
 def xavier_bound(fan_in, fan_out):
     """Return the bound of Xavier's uniform initial values, √(6 / (fan_in + fan_out)).
 
-    Weights that are uniform within ± this bound are a compromise between keeping the variance of x
-    in the forward pass and the variance of the gradient in the backward pass. They keep both if
-    fan_in = fan_out.
+    Weights that are uniform within ± this bound are a compromise between keeping the variance of
+    the activations in the forward pass and that of the gradients in the backward pass. They keep
+    both if fan_in = fan_out.
 
     Args:
         fan_in    number of inputs of a unit
@@ -195,7 +196,8 @@ def xavier_normal_(tensor, gain=1.0, rng=None):
         rng      seed or numpy.random.Generator, or None for the default generator
 
     Raises:
-        ValueError: the tensor has fewer than two axes, or no elements, or gain is negative
+        ValueError: the tensor has fewer than two axes, or no elements, or gain is negative or
+            infinite
         TypeError: the tensor is not a floating-point Tensor, or gain is not a number
 
     Source: Glorot, Bengio 2010.
@@ -212,9 +214,9 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=
         tensor         weight [out, in, *window] to fill, which is returned
         a              slope for negative numbers if the nonlinearity is "leaky_relu", otherwise
                        ignored
-        mode           "fan_in": fan = in · (elements of the window), which keeps the variance of x
-                       in the forward pass. "fan_out": fan = out · (elements of the window), which
-                       keeps the variance of gradients in the backward pass
+        mode           "fan_in": fan = in · (elements of the window), which keeps the variance
+                       of the activations in the forward pass. "fan_out": fan = out · (elements of
+                       the window), which keeps the variance of the gradients in the backward pass
         nonlinearity   name of the function after the layer, which determines the gain, see
                        `calculate_gain`
         rng            seed or numpy.random.Generator, or None for the default generator
@@ -241,9 +243,9 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=N
         tensor         weight [out, in, *window] to fill, which is returned
         a              slope for negative numbers if the nonlinearity is "leaky_relu", otherwise
                        ignored
-        mode           "fan_in": fan = in · (elements of the window), which keeps the variance of x
-                       in the forward pass. "fan_out": fan = out · (elements of the window), which
-                       keeps the variance of gradients in the backward pass
+        mode           "fan_in": fan = in · (elements of the window), which keeps the variance
+                       of the activations in the forward pass. "fan_out": fan = out · (elements of
+                       the window), which keeps the variance of the gradients in the backward pass
         nonlinearity   name of the function after the layer, which determines the gain, see
                        `calculate_gain`
         rng            seed or numpy.random.Generator, or None for the default generator

@@ -131,7 +131,7 @@ class MLP(Module):
 
     Raises:
         ValueError: there are fewer than two sizes, or a size is not a whole number of at least 1
-        TypeError: sizes is not a list or a tuple, or activation does not return a module
+        TypeError: sizes is not a list, a tuple or an array, or activation does not return a module
     """
 
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):

@@ -216,7 +216,8 @@ class LlamaBlock(Module):
         d_hidden       number of hidden features of the feed-forward network
         rotary         an `nn.RotaryEmbedding` of d_model / num_heads features, which several layers
                        may share, or None for a new one
-        eps            ε >= 0 of the norms, which keeps the divisor away from 0
+        eps            ε >= 0 of the norms, which keeps the divisor away from 0, or None for the
+                       machine precision of the dtype of x
         rng            seed or numpy.random.Generator for the initial values, or None for the
                        default generator
 

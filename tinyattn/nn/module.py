@@ -51,12 +51,13 @@ class Buffer(Tensor):
     Args:
         data            values of the buffer
         dtype           dtype of the buffer. If None, it is the dtype of an array, float32 for
-                        Python floats, and int64 for Python integers
+                        Python floats, and int64 for Python integers (float32 if requires_grad is
+                        True)
         requires_grad   True: the buffer gets a gradient, which is unusual
 
     Raises:
-        TypeError: data are not real numbers or booleans, or requires_grad is True and they are not
-            floating point
+        TypeError: data are not real numbers or booleans, or requires_grad is True and the dtype of
+            the buffer would not be floating point
     """
 
     __slots__ = ()
@@ -78,7 +79,8 @@ class Module(torch_hints.ModuleTorchNames):
                 return self.second(np.tanh(self.first(x)))
 
     Calling the module, as in `TwoLayers(3)(x)`, calls `forward`. Put several modules into an
-    `nn.ModuleList` or `nn.ModuleDict`, because a list or dictionary of them raises TypeError.
+    `nn.ModuleList` or `nn.ModuleDict`, because an attribute that is a list or dictionary of modules
+    raises TypeError.
     """
 
     training = True
@@ -396,7 +398,7 @@ class Module(torch_hints.ModuleTorchNames):
 
 @contextmanager
 def eval_mode(module):
-    """Put a module into evaluation mode inside the block. Then all modules get their modes back."""
+    """Put a module into evaluation mode inside the block, and restore all modes afterwards."""
     modes = [(m, m.training) for m in module.modules()]
     module.eval()
     try:

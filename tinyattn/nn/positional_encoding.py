@@ -172,10 +172,10 @@ class ConcatPositionalEncoding(Module):
         name = "ConcatPositionalEncoding"
         x = _checked(name, x)
         p = self.p[_positions(name, x, positions, len(self.p))].astype(x.dtype)
-        if p.ndim > x.ndim:
+        if p.ndim > 2 and (x.ndim < 3 or len(p) > len(x)):
             raise ValueError(
-                f"{name}: positions [B, T] need x [B, T, d], got x of shape {x.shape}. Pass "
-                "positions [T]"
+                f"{name}: positions [B, T] need x [B, T, d] with the same B, got positions "
+                f"{p.shape[:2]} and x {x.shape}. Pass positions [T]"
             )
         p = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
         return np.concatenate([x, p], axis=-1)

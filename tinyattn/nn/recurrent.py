@@ -119,7 +119,7 @@ class _Cell(Module):
         self.bias_hh = uniform_parameter((rows,), bound, rng) if bias else None
 
     def forward(self, x, state=None):
-        """Return the next state.
+        """Return the next state, where D is input_size and H is hidden_size.
 
         Args:
             x       input [B, D] of this step
@@ -292,7 +292,7 @@ class _Recurrent(Module):
         return [getattr(self, f"{part}_l{layer}{suffix}", None) for part in parts]
 
     def forward(self, x, state=None, lengths=None):
-        """Apply the layer to whole sequences.
+        """Apply the layer to whole sequences, where D is input_size and H is hidden_size.
 
         Args:
             x         the sequences [B, T, D]
@@ -366,7 +366,7 @@ class RNN(_Recurrent):
 
         rnn = nn.RNN(3, 16)
         y, h = rnn(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
-        y, h = rnn(x, lengths=n)
+        y, h = rnn(x, lengths=n)                     # n [B], the length of each sequence
 
     Args:
         input_size      number D of features of x

@@ -137,7 +137,7 @@ class DeepSets(Module):
     """
 
     def __init__(self, phi, rho, pool="sum"):
-        if pool not in POOLINGS:
+        if not isinstance(pool, str) or pool not in POOLINGS:
             raise ValueError(f"DeepSets: pool must be one of {', '.join(POOLINGS)}, got {pool!r}")
         for name, part in (("phi", phi), ("rho", rho)):
             if not callable(part) or isinstance(part, type):

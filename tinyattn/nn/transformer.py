@@ -256,13 +256,17 @@ class TransformerDecoderLayer(_Layer):
         )
 
     def _cross_attention(self, x, memory, mask, cache):
-        attention = self.multihead_attn
-        if mask is not None and isinstance(attention, MultiheadAttention):
-            batch = np.broadcast_shapes(x.shape[:-2], memory.shape[:-2])
-            scores = (*batch, attention.num_heads, x.shape[-2], memory.shape[-2])
-            # otherwise, errors about the mask would not call it "memory_mask"
-            mask = attention.with_heads(mask, scores, "memory_mask")
+        mask = _checked_mask(self.multihead_attn, "memory_mask", mask, x, memory)
         return self.multihead_attn(x, memory, memory, mask, need_weights=False, cache=cache)[0]
+
+
+def _checked_mask(attention, name, mask, x, context):
+    """Return the mask of the attention of x to context. Errors call the mask `name`."""
+    if mask is None or not isinstance(attention, MultiheadAttention):
+        return mask
+    batch = np.broadcast_shapes(x.shape[:-2], context.shape[:-2])
+    scores = (*batch, attention.num_heads, x.shape[-2], context.shape[-2])
+    return attention.with_heads(mask, scores, name)
 
 
 def _clones(layer, n):
@@ -384,9 +388,10 @@ class TransformerEncoder(Module):
         """
         maps = []
         for layer in self.layers:
+            y = layer(x, mask, causal)  # first, because its errors name the arguments
             z = layer.norm1(x) if layer.norm_first else x
             maps.append(_weights(layer.self_attn, z, z, mask, causal))
-            x = layer(x, mask, causal)
+            x = y
         return maps
 
     def empty_cache(self):
@@ -473,12 +478,14 @@ class TransformerDecoder(Module):
         """
         maps = []
         for layer in self.layers:
+            # first, because its errors name the arguments
+            y = layer(x, memory, mask, memory_mask, causal)
             z = layer._residual(
                 x, layer.norm1, layer.dropout1, layer._self_attention, mask, causal, None
             )
             z = layer.norm2(z) if layer.norm_first else z
             maps.append(_weights(layer.multihead_attn, z, memory, memory_mask, False))
-            x = layer(x, memory, mask, memory_mask, causal)
+            x = y
         return maps
 
     def empty_cache(self):
@@ -594,5 +601,10 @@ class Transformer(Module):
                 f"Transformer: src and tgt must have the same batch size B, got src {src.shape} "
                 f"and tgt {tgt.shape}"
             )
+        of_encoder, of_decoder = (
+            getattr(stack.layers[0], "self_attn", None) for stack in (self.encoder, self.decoder)
+        )
+        src_mask = _checked_mask(of_encoder, "src_mask", src_mask, src, src)
+        tgt_mask = _checked_mask(of_decoder, "tgt_mask", tgt_mask, tgt, tgt)
         memory = self.encoder(src, src_mask)
         return self.decoder(tgt, memory, tgt_mask, memory_mask, causal)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tinyattn.engine.ranges import with_article
+
 
 def check_sizes(layer, least=1, optional=(), single=False, **sizes):
     """Check that each of `sizes` is a whole number of at least `least`, or a list of such numbers.
@@ -51,7 +53,9 @@ def _found(value):
     """Return a wrong size, with its kind or shape, for the end of a message."""
     kind = type(value).__name__
     if getattr(value, "size", 0) > 4 and hasattr(value, "shape"):  # too long to be shown
-        return f"{'an' if kind == 'ndarray' else 'a'} {kind} of shape {value.shape}"
+        return f"{with_article(kind)} of shape {value.shape}"
+    if "\n" in repr(value):  # a module with parts is shown on several lines
+        return with_article(kind)
     told = ("str", "float", "bool", "dict", "Tensor", "tuple", "list")
     return f"{value!r}, a {kind}" if kind in told else repr(value)
 

@@ -29,8 +29,8 @@ class Optimizer:
         ValueError: there are no parameters, a parameter is not a leaf tensor or is given more than
             once, or an option is outside its range
         TypeError: params are not tensors or groups of tensors, an option is not a number, a group
-            has an option that the optimizer does not have, or eps is so small that it is 0 in
-            float16, the dtype of a parameter
+            of SGD, RMSprop, Adam or AdamW has an option that is not an argument of this class, or
+            eps is so small that it is 0 in float16, the dtype of a parameter
     """
 
     def __init_subclass__(cls, **options):
@@ -61,8 +61,8 @@ class Optimizer:
         if not self._parameters():
             raise ValueError(
                 f"{type(self).__name__}: there are no parameters to train. Pass "
-                "model.parameters() of a model that has some (it can be looped over only once, so "
-                "call it again for a second loop)"
+                "model.parameters() of a model that has some, and call parameters() again if you "
+                "have already looped over its result"
             )
         for p in self._parameters():
             if not isinstance(p, Tensor):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tinyattn.engine import other_names, torch_hints
-from tinyattn.engine.ranges import check_range
+from tinyattn.engine.ranges import check_range, type_with_article
 from tinyattn.optim.optimizer import Optimizer
 
 
@@ -71,11 +71,7 @@ class Schedule:
         self.step_count += 1
         for group in self.optimizer.param_groups:
             rate = self.rate(group["initial_lr"], self.step_count)
-            if rate is None:
-                raise TypeError(
-                    f"{type(self).__name__}: rate(lr, {self.step_count}) must be a number, got "
-                    "None. Did you forget its `return`?"
-                )
+            _check_number(f"{type(self).__name__}: rate(lr, {self.step_count})", rate)
             if not 0 <= rate < math.inf:
                 raise ValueError(
                     f"{type(self).__name__}: expected 0 <= lr < inf at step {self.step_count}, got "
@@ -87,15 +83,19 @@ class Schedule:
         """Return lr · factor(step), the learning rate at `step` = 0, 1, 2, … of a group.
 
         lr is the initial learning rate of the group. A subclass may define this method instead of
-        `factor`.
+        `factor`. Raises TypeError if the factor is not a number.
         """
         factor = self.factor(step)
-        if factor is None:
-            raise TypeError(
-                f"{type(self).__name__}: factor({step}) must be a number, got None. Did you forget "
-                "its `return`?"
-            )
+        _check_number(f"{type(self).__name__}: factor({step})", factor)
         return lr * factor
+
+
+def _check_number(call, value):
+    """Raise TypeError unless the value of a call, such as "factor(3)", is a single number."""
+    if np.ndim(value) or np.asarray(value).dtype.kind not in "fiub":
+        found = "None" if value is None else type_with_article(value)
+        advice = ". Did you forget its `return`?" if value is None else ""
+        raise TypeError(f"{call} must be a number, got {found}{advice}")
 
 
 class WarmupLR(Schedule):
@@ -271,11 +271,10 @@ class LambdaLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor of the initial learning rate at `step` = 0, 1, 2, …"""
+        """Return lr_lambda(step), the factor of the initial learning rate at `step` = 0, 1, 2, …
+
+        Raises TypeError if this factor is not a number.
+        """
         factor = self.lr_lambda(step)
-        if np.ndim(factor) or np.asarray(factor).dtype.kind not in "fiub":
-            raise TypeError(
-                f"LambdaLR: lr_lambda({step}) must be a number, got {type(factor).__name__}"
-                + (". Did you forget its `return`?" if factor is None else "")
-            )
+        _check_number(f"LambdaLR: lr_lambda({step})", factor)
         return factor
