@@ -231,6 +231,16 @@ def test_rule_that_loses_the_incoming_gradient_is_found_at_second_order():
     assert "input g, shape" in report.text
 
 
+def test_the_function_may_have_an_input_g():
+    report = gradcheck(lambda g, x: np.exp(g) * x, X[0], X[1], order=3).expect()
+    assert "third order: right" in report.text
+
+
+def test_higher_orders_have_inputs_of_different_names():
+    report = gradcheck(lambda x: np.exp(x), np.ones(2), order=4).expect()
+    assert "4th order: right" in report.text
+
+
 def test_rule_that_computes_something_else_when_it_is_recorded_is_found():
     f = wrong(lambda x: x * x, lambda g, y, x: 2 * g * x * (1 if type(g) is np.ndarray else -1))
     assert gradcheck(f, X[0])

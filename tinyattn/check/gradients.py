@@ -54,8 +54,9 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
         inputs   arguments of f. Floating-point arguments (arrays, Tensors, Python floats, lists of
                  them) are converted to float64 and checked, and all others are passed on unchanged
         order    1 checks first derivatives, 2 also second and 3 also third derivatives. From 2 on,
-                 the incoming gradient is an input called g, so a rule must be right as a function
-                 of g too, and must give the same gradient when it is recorded and when it is not
+                 the incoming gradient is an input called g (or g' if f has an input g), so a rule
+                 must be right as a function of g too, and must give the same gradient when it is
+                 recorded and when it is not
         eps      step, as a multiple of max(1, |x|). If None, 6e-6, or a shorter step if 6e-6 is too
                  long
         atol     absolute difference that is allowed. If None, 1e-8 times the largest result or, if
@@ -66,10 +67,11 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
         a `Report`
 
     Raises:
-        ValueError: no input or no result is floating point, f is not deterministic, f makes float32
-            of its float64 inputs, eps is not between 0 and 1, order < 1, or atol or rtol is
+        ValueError: no input or no result is floating point, f is not deterministic, f converts its
+            float64 inputs to float32, eps is not between 0 and 1, order < 1, or atol or rtol is
             negative
-        TypeError: f is not a function, or order, eps, atol or rtol is not a number
+        TypeError: f is not a function, order is not a whole number, or eps, atol or rtol is not a
+            number
     """
     check_callable("gradcheck", f)
     check_range("gradcheck", above=0, below=1, eps=eps, optional=("eps",))
@@ -230,7 +232,12 @@ def _derivative(function, create_graph=True):
     """
     outputs = function.call(function.leaves(list(function.values.values())))
     rng = np.random.default_rng(1)
-    incoming = {f"g{n.removeprefix('y')}": rng.normal(size=y.shape) for n, y in outputs.items()}
+    incoming = {}
+    for name, y in outputs.items():
+        name = f"g{name.removeprefix('y')}"
+        while name in function.values | incoming:  # f may have an input g
+            name += "'"
+        incoming[name] = rng.normal(size=y.shape)
     n = len(function.values)
 
     def leaves(arrays):

@@ -158,7 +158,9 @@ def padding(f, x, rng=0, times=3):
     _check_takes_keep(f)
     x, rng, g = _array(x), generator(rng), _precise("padding", f)
     if x.ndim < 2 or x.shape[1] < 2 or not len(x):
-        raise ValueError(f"padding: x must be [B, T, ...] with B >= 1 and T >= 2, got {x.shape}")
+        raise ValueError(
+            f"padding: x must be [B, T, ...] with B >= 1 and T >= 2, got shape {x.shape}"
+        )
     T, title, leak, rows = x.shape[1], f"padding: {name_of(f)}", 0.0, []
     for _ in range(times):
         lengths = rng.integers(1, T + 1, size=len(x))

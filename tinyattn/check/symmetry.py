@@ -140,8 +140,8 @@ def same(impls, inputs, gradients=True):
 
     Raises:
         ValueError: there are fewer than two implementations
-        TypeError: an implementation is not a function, or its result is not an array or several
-            arrays of numbers
+        TypeError: an implementation is not a function, or does not return one or several arrays of
+            numbers
     """
     if not isinstance(impls, dict | list | tuple) or len(impls) < 2:
         got = type(impls).__name__

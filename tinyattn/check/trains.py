@@ -41,9 +41,10 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
         a `Report`
 
     Raises:
-        TypeError: module is not a module, steps or learned is not a number, or loss is not a
-            function (module, *batch) that returns a Tensor with a single number. Without `loss`,
-            also: the module does not return a Tensor, or the target does not consist of numbers
+        TypeError: module is not a module, steps is not a whole number, learned is not a number, or
+            loss is not a function (module, *batch) that returns a Tensor with a single number.
+            Without `loss`, also: the module does not return a Tensor, or the target does not
+            consist of numbers
         ValueError: no parameter requires a gradient, steps < 1, or learned < 0. Without `loss`,
             also: the batch has no target, or one that does not fit the result
     """

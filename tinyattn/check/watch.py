@@ -69,10 +69,10 @@ def watch(model, optimizer):
     warning about overflow, division by zero or NaN appears once instead of at every step. Only the
     current thread is checked.
 
-    The same batch in each step is not found, because a training with all data looks the same.
-    Inputs that were shuffled without their labels are not found either, because noisy labels look
-    the same. To test this, shuffle the labels on purpose: if the loss falls as much as before, the
-    labels did not belong to the inputs.
+    A loop that uses the same batch in each step is not found, because training with all data looks
+    the same. Inputs that were shuffled without their labels are not found either, because noisy
+    labels look the same. To test this, shuffle the labels on purpose: if the loss falls as much as
+    before, the labels did not belong to the inputs.
 
     Args:
         model      the module that is trained

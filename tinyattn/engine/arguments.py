@@ -35,7 +35,7 @@ def run(function, args, options):
     name = f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
     name = name.replace("numpy", "np", 1)
     takes, wrong = ", ".join(signature(f).parameters), [k for k in unknown if k in asked]
-    what = f"at most {len(args) - 1} arguments by position and none but"
+    what = "fewer arguments by position, and only"
     if wrong:
         what = f"no {', '.join(wrong)}=, only"
     hint = INSTEAD.get(wrong[0] if wrong else "by position", "Without a gradient, pass x.numpy()")

@@ -64,8 +64,8 @@ class Tensor(TensorMethods):
         dtype           dtype of the array. None: arrays and NumPy's own numbers keep their dtype,
                         Python floats become float32, and Python integers and booleans keep their
                         type unless requires_grad is True (then they become float32 too)
-        requires_grad   True: operations on the tensor are recorded, and their results require a
-                        gradient too, except in a block of no_grad()
+        requires_grad   True: differentiable operations on the tensor are recorded, and their
+                        results require a gradient too, except in a block of no_grad()
 
     Raises:
         TypeError: data does not consist of numbers or booleans, or contains a Tensor that requires

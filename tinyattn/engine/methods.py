@@ -222,14 +222,16 @@ class TensorMethods(TensorTorchNames):
     def argmax(self, axis=None) -> Tensor:
         """Return the index of the largest element along `axis`, without gradient.
 
-        It is the first of equal ones. If `axis` is None, all elements are counted in reading order.
+        Among equal elements, the first is chosen. If `axis` is None, all elements are counted in
+        reading order.
         """
         return np.argmax(self, axis=axis)
 
     def argmin(self, axis=None) -> Tensor:
         """Return the index of the smallest element along `axis`, without gradient.
 
-        It is the first of equal ones. If `axis` is None, all elements are counted in reading order.
+        Among equal elements, the first is chosen. If `axis` is None, all elements are counted in
+        reading order.
         """
         return np.argmin(self, axis=axis)
 
@@ -274,8 +276,8 @@ class TensorMethods(TensorTorchNames):
         axes = axes[0] if len(axes) == 1 and (axes[0] is None or np.ndim(axes[0])) else axes
         if axes is not None and 0 < len(axes) != self.ndim:
             raise ValueError(
-                f"transpose: expected all {self.ndim} axes of shape {self.shape} in their new "
-                f"order, got {tuple(axes)}. PyTorch's transpose(i, j) is swapaxes(i, j) here"
+                f"transpose: expected every axis of shape {self.shape} once, in the new order, got "
+                f"{tuple(axes)}. PyTorch's transpose(i, j) is swapaxes(i, j) here"
             )
         return np.transpose(self, axes or None)
 

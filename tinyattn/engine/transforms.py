@@ -50,8 +50,8 @@ def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Return the function x -> (f(x), df/dx), which computes a value and its derivative.
 
-    The derivative is that of `grad`, the value is an array or a Tensor like the derivative, and f
-    is called only once.
+    The derivative is the one that `grad` computes, the value is an array or a Tensor in the same
+    cases, and f is called only once.
 
     Args:
         f        the function, which must return a single number
@@ -74,8 +74,8 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
         y, xs, as_tensor, again = _trace(f, argnum, args, kwargs)
         if y.size != 1:
             raise ValueError(
-                "grad, value_and_grad: the function must return a single number, got shape "
-                f"{y.shape}. Use ta.jacobian, or reduce the result (sum, mean)"
+                "grad, value_and_grad, hessian: f must return a single number, got shape "
+                f"{y.shape}. Reduce the result (sum, mean), or use ta.jacobian for df/dx"
             )
         gradients = _vjp(y, np.ones(y.shape, y.dtype), xs, again)
         gradients = gradients if as_tensor else [g.data for g in gradients]
@@ -88,7 +88,7 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Return the function x -> J, which computes the Jacobian J[i, j] = df(x)[i] / dx[j].
 
-    J has the shape f(x).shape + x.shape. It needs a backward pass for each element of f(x).
+    J has the shape f(x).shape + x.shape. One backward pass is needed for each element of f(x).
 
     Args:
         f        the function, which must return one array
@@ -102,7 +102,7 @@ def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     Raises:
         TypeError: f is not a function, returns None or several arrays, or loses the gradient of x
             (as math.exp(x) does), or x is an array that is not floating point
-        ValueError: argnum is not the position of an argument or contains one twice
+        ValueError: argnum is not the position of an argument or contains a position twice
     """
     _check_function("jacobian", f)
 
@@ -235,6 +235,7 @@ def _stand_in(x):
 _stand_in.defvjp(lambda g, y, x: g)
 
 
+_NAMES = "grad, value_and_grad, jacobian, hessian"  # they share these checks
 _active = set()  # the proxies of all derivatives that are running their function
 
 
@@ -268,7 +269,7 @@ def _trace(f, argnum, args, kwargs):
     if y is None or isinstance(y, tuple | list | dict):
         what = "None. Did you forget its `return`?" if y is None else type(y).__name__
         advice = "" if y is None else ". Return one of them, or their np.concatenate"
-        raise TypeError(f"grad, jacobian: the function must return one array, got {what}{advice}")
+        raise TypeError(f"{_NAMES}: f must return one array, got {what}{advice}")
     y = y if isinstance(y, Tensor) else Tensor(y)
     below = topological_order(y)[1] if y.requires_grad else set()
     nested = not _active.isdisjoint(below)
@@ -290,14 +291,14 @@ def _chosen(argnum, n):
     if not all([isinstance(i, int) and -n <= i < n for i in numbers]):
         advice = "" if n else ". Pass the argument by position, not by name"
         raise ValueError(
-            "grad, jacobian: argnum must be the position of an argument, counted from 0, or a "
-            f"tuple of positions, but got argnum={argnum!r} and {n} positional "
-            f"argument{'s' * (n != 1)}{advice}"
+            f"{_NAMES}: argnum must be the position of an argument, counted from 0, or a tuple of "
+            f"positions, but got argnum={argnum!r} and {n} positional argument{'s' * (n != 1)}"
+            f"{advice}"
         )
     chosen = [i % n for i in numbers]
     if len(set(chosen)) < len(chosen):
         raise ValueError(
-            f"grad, jacobian: argnum={argnum!r} names an argument twice. Name each argument once"
+            f"{_NAMES}: argnum={argnum!r} names an argument twice. Name each argument once"
         )
     return chosen
 

@@ -215,8 +215,7 @@ def _float_along(name, x, axis):
 def dropout(x, p=0.5, training=True, rng=None):
     """Return x with random elements set to 0 and all other elements divided by 1 - p.
 
-    The division keeps the expected value of each element, so x is used unchanged after the
-    training.
+    The division keeps the expected value of each element, so x is used unchanged in evaluation.
 
     Args:
         x          numbers [...]

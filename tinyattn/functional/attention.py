@@ -72,8 +72,8 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
     function copies nothing and computes the gradient of x as one array.
 
     Args:
-        x           all queries, then all keys, then all values of a token, [..., T, 3·H·d]. Each of
-                    these thirds contains the H heads, one after the other
+        x           [..., T, 3·H·d]: all queries of a token, then all its keys, then all its values.
+                    Each of these thirds consists of H heads of d numbers, one after the other
         num_heads   number H of heads
         mask        bool, broadcast to [..., H, T, T], True where query t may attend to key s, or
                     None for everywhere. A mask [B, T, T] needs an axis for the heads, mask[:, None]

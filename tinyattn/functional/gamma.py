@@ -11,7 +11,7 @@ from tinyattn.ops.gamma import polygamma
 def lgamma(x):
     """Return the log-gamma function of each element of x, ln |Γ(x)|.
 
-    It is infinite at the poles 0, -1, -2, … For x < ½, the function is computed as
+    At the poles 0, -1, -2, …, the result is ∞. For x < ½, the function is computed as
     ln π - ln |sin πx| - ln Γ(1 - x).
     """
     left, inner = _mirrored(x)

@@ -205,7 +205,7 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
 
     Raises:
         ValueError: p is not positive, eps is negative or not finite, or x has no such axis
-        TypeError: p or eps is not a number, or axis is not a whole number
+        TypeError: p or eps is not a number, or axis is not a whole number, a tuple of them, or None
         NotImplementedError: p is not 2, and there are several axes
     """
     check_range("normalize", above=0, p=p)
@@ -223,7 +223,7 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
         x1     x₁ [...]
         x2     x₂, which broadcasts with x₁
         axis   axis of the vectors after broadcasting, a tuple of axes, or None for all. The result
-               does not have these axes
+               does not have these axes. The default 1 is for rows [N, D]
         eps    ε >= 0, the smallest value of each length in the divisor
 
     Raises:

@@ -195,7 +195,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
     """Return the binary cross-entropy of scores x, w t softplus(-x) + (1 - t) softplus(x).
 
-    It is the binary cross-entropy of the probabilities p = σ(x), computed without overflow.
+    For w = 1, this is the binary cross-entropy of p = σ(x), computed without overflow.
 
     Args:
         input        scores x [...]
@@ -449,7 +449,7 @@ def kl_div(input, target, reduction="mean", log_target=False):
 
     Args:
         input        logarithms x of the predicted probabilities [...]
-        target       probabilities t, in the shape of x. An element with t = 0 counts 0
+        target       probabilities t, in the shape of x. An element with t = 0 has the loss 0
         reduction    "mean" or "sum" over all elements, "none" for each element, or "batchmean" for
                      the sum divided by the length of the first axis, which is the mean divergence
                      of the examples

@@ -134,8 +134,8 @@ def batch_norm(
         eps            ε >= 0, which keeps the divisor away from 0
 
     Raises:
-        ValueError: x has fewer than two axes, another argument is not [C], or momentum or eps is
-            outside of its range
+        ValueError: x has fewer than two axes, an average, weight or bias is not [C], or momentum or
+            eps is outside of its range
         ValueError: training is True and there are fewer than two values of each feature, or
             training is False and a running average is None
         TypeError: momentum or eps is not a number, an average, weight or bias is not an array, or

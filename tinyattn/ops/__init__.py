@@ -2,7 +2,8 @@
 
 In all docstrings, x̄ is dL/dx, the gradient of the loss L with respect to x.
 
-Importing them fills the table in which a Tensor looks up its functions (`engine/dispatch.py`).
+Importing this package fills the table in which a Tensor looks up its functions
+(`engine/dispatch.py`).
 """
 
 from tinyattn.ops import (  # noqa: F401

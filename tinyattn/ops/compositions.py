@@ -399,7 +399,9 @@ def matrix_power(a, n):
     if not is_number(n, whole=True):
         raise TypeError(f"matrix_power: n must be a whole number, got n={n!r}")
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"matrix_power: a must be square matrices [..., N, N], got {a.shape}")
+        raise ValueError(
+            f"matrix_power: a must be square matrices [..., N, N], got shape {a.shape}"
+        )
     if n == 0:
         return Tensor(np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
     if n < 0:

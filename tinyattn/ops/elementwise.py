@@ -377,7 +377,8 @@ def clip(x, a_min=None, a_max=None, *, min=None, max=None):
 
     The gradient x̄ is ȳ inside and on the limits, and 0 outside. None means that there is no limit
     on this side. A limit that is a Tensor receives the gradient where it replaces x. `min` and
-    `max` are other names of a_min and a_max, as in NumPy. Raises ValueError if both are given.
+    `max` are other names of a_min and a_max, as in NumPy. Raises ValueError if a limit is given
+    under both names.
     """
     if (a_min is not None and min is not None) or (a_max is not None and max is not None):
         raise ValueError(

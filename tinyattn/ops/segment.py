@@ -1,6 +1,6 @@
 """Reductions over segments, where row e of `values` belongs to segment ids[e].
 
-    y_n = □_{e: ids_e = n} values_e        □ = sum, mean, max, min, prod
+    y_i = □_{e: ids_e = i} values_e        □ = sum, mean, max, min, prod
 
 The arguments have been checked (see `graph/segment.py`), so ids [E] contains whole numbers from 0
 to n - 1. An empty segment gives 0, or 1 for prod.
@@ -16,7 +16,7 @@ from tinyattn.ops.index import scatter_add
 
 
 def segment_sum(values, ids, n):
-    """Return the sum of each segment, y_n = Σ values_e over all e with ids_e = n.
+    """Return the sum of each segment, y_i = Σ values_e over all e with ids_e = i.
 
     values is [E, ...], ids [E] contains whole numbers from 0 to n - 1, and the result is [n, ...].
     An empty segment gives 0.
@@ -54,7 +54,7 @@ def _extremum_vjp(g, y, values, ids, n):
 @operation("segment_max", work=_size)
 @primitive
 def segment_max(values, ids, n):
-    """Return the maximum of each segment, y_n = max values_e. Equal maxima share the gradient.
+    """Return the maximum of each segment, y_i = max values_e. Equal maxima share the gradient.
 
     The arguments are those of `segment_sum`. An empty segment gives 0.
     """
@@ -64,7 +64,7 @@ def segment_max(values, ids, n):
 @operation("segment_min", work=_size)
 @primitive
 def segment_min(values, ids, n):
-    """Return the minimum of each segment, y_n = min values_e. Equal minima share the gradient.
+    """Return the minimum of each segment, y_i = min values_e. Equal minima share the gradient.
 
     The arguments are those of `segment_sum`. An empty segment gives 0.
     """
@@ -77,7 +77,7 @@ segment_min.defvjp(_extremum_vjp)
 
 @operation("segment_prod", work=_size)
 def segment_prod(values, ids, n):
-    """Return the product of each segment, y_n = Π values_e.
+    """Return the product of each segment, y_i = Π values_e.
 
     The arguments are those of `segment_sum`. An empty segment gives 1. The rows of each segment are
     collected in a table, which is padded with 1.
@@ -90,7 +90,7 @@ def segment_prod(values, ids, n):
 def segment_softmax(values, ids, n):
     """Return the softmax within each segment, a_e = exp(values_e) / Σ_e' exp(values_e').
 
-    The sum is over the rows e' of the segment of e. If all of its values are -inf, a_e is 0. The
+    The sum is over the rows e' in the segment of e. If all these values are -inf, a_e is 0. The
     arguments are those of `segment_sum`, and the result has the shape of values.
     """
     top = _extreme(values.data, ids, n, np.maximum)  # the maximum cancels, so it needs no gradient
