@@ -95,12 +95,12 @@ def save(path, tensors, metadata=None):
     for name, value in tensors.items():
         if not isinstance(name, str):
             raise TypeError(f"save: names must be strings, got {name!r}")
+        kind = "an array of objects" if hasattr(value, "dtype") else type(value).__name__
         try:
             array = np.asarray(value.data if isinstance(value, Tensor) else value)
-        except ValueError:  # a list with rows of different lengths
-            array = np.asarray(None)
+        except ValueError:
+            array, kind = np.asarray(None), f"a {kind} with rows of different lengths"
         if array.dtype == object:
-            kind = "an array of objects" if hasattr(value, "dtype") else type(value).__name__
             raise TypeError(f"save: {name!r} must be an array of numbers, got {kind}")
         if name == "__metadata__":
             raise TypeError(

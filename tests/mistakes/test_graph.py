@@ -47,7 +47,7 @@ def test_wrong_input_of_condensation():
     with pytest.raises(ValueError, match=r"\[3\], one for each point, got shape \(2,\)"):
         condensation_loss(beta, x, truth, np.ones(2))
     with pytest.raises(ValueError, match="at least one point"):
-        condensation_loss(beta[:0], x[:0], truth[:0])
+        condensation_loss(beta[:0], x[:0], [])
     with pytest.raises(ValueError, match="0 <= q_min < inf, got q_min=-1"):
         condensation_loss(beta, x, truth, q_min=-1)
     with pytest.raises(ValueError, match="condense: expected beta"):
@@ -246,6 +246,19 @@ def test_wrong_graphs_are_refused(arguments, message):
 def test_edges_must_be_integers():
     with pytest.raises(TypeError, match="src must be integers, got float64"):
         Graph([0.5], [1], 3)
+    with pytest.raises(TypeError, match=r"Write np.asarray\(dst, int\)"):
+        Graph([0], [1.0], 3)
+
+
+def test_the_weight_of_an_existing_self_loop_is_in_the_error():
+    g = Graph([0, 1], [0, 0], 3)
+    with pytest.raises(ValueError, match="with -2 for its self-loop, add up to -1.5"):
+        graph.GCNConv(2, 2)(np.ones((3, 2)), g, np.array([-2.0, 0.5]))
+
+
+def test_points_that_are_not_an_array():
+    with pytest.raises(ValueError, match=r"x must be points \[N, D\], got NoneType"):
+        graph.knn(None, 2)
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,7 @@ def test_a_checkpoint_needs_a_path_and_a_small_step(tmp_path):
             function(3, model, optimizer)
     with pytest.raises(ValueError, match="step <= 1000000000000000000"):
         save_checkpoint(tmp_path / "c", model, optimizer, step=10**19)
-    with pytest.raises(TypeError, match="'a' must be an array of numbers, got list"):
+    with pytest.raises(TypeError, match="'a' must be an array of numbers, got a list with rows"):
         ta.save(tmp_path / "a", {"a": [[1], [1, 2]]})
 
 

@@ -12,6 +12,7 @@ from tinyattn.trace import build, jacobian_rows
     ("what", "error", "words"),
     [
         (lambda: ta.trace(3), TypeError, "expected a Tensor or a function, got int"),
+        (lambda: ta.trace(0.5), TypeError, "without .item"),
         (
             lambda: ta.trace(ta.tensor([1.0, 2.0], requires_grad=True) * 2),
             ValueError,
@@ -41,6 +42,7 @@ from tinyattn.trace import build, jacobian_rows
         ),
         (lambda: examples.perceptron().walk("nothing"), ValueError, "there is no array 'nothing'"),
         (lambda: examples.perceptron().walk("0.weight", (5, 5)), ValueError, "no element"),
+        (lambda: examples.perceptron().walk("0.weight"), ValueError, "an index is needed"),
         (lambda: examples.perceptron().walk("target", (0, 0)), ValueError, "no gradient"),
         (lambda: examples.perceptron().start("target", (0, 0)), ValueError, "was not computed"),
         (

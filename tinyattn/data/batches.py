@@ -28,7 +28,7 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
         a `Batches`. Iterate over it once in each epoch
 
     Raises:
-        TypeError: no array is given, a tuple of arrays is given, or a list whose entries have
+        TypeError: no array is given, or an argument is a tuple of arrays or a list of arrays of
             different shapes
         ValueError: an array has no axis, the arrays have different lengths or are empty, batch_size
             is not a whole number >= 1, or drop_last leaves no batch
@@ -97,7 +97,7 @@ def split(*arrays, held_out=0.2, rng=None):
         The order is random, and matching examples stay together
 
     Raises:
-        TypeError: no array is given, a tuple of arrays is given, or a list whose entries have
+        TypeError: no array is given, or an argument is a tuple of arrays or a list of arrays of
             different shapes
         ValueError: an array has no axis, the arrays have different lengths or fewer than two
             examples, or held_out is not a number that leaves an example in each part

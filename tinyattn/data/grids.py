@@ -95,7 +95,7 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
     """Generate images of coloured shapes in a grid of 3 by 3 cells, with captions.
 
     The number of objects, their cells, colours and shapes are drawn independently and uniformly,
-    with at most one object in each cell. The caption names colour and shape of each object in
+    with at most one object in each cell. The caption names the colour and shape of each object, in
     reading order.
 
     Args:

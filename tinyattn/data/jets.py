@@ -35,9 +35,9 @@ def jets(part="train"):
     """Load simulated QCD and top jets with pT from 500 to 700 GeV, about half of each kind.
 
     The jets were simulated with Pythia 8, without a detector, and clustered with the anti-kT
-    algorithm and radius 0.8. The 40 hardest particles of each jet are kept. In the median, these
-    particles carry 96% of the momentum of a jet, but only 78% of the mass of a QCD jet and 89% of
-    the mass of a top jet. The jets are in random order.
+    algorithm and radius 0.8. The 40 hardest particles of each jet are kept. These carry 96% of the
+    momentum of a jet, but only 78% of the mass of a QCD jet and 89% of the mass of a top jet
+    (medians over the jets). The jets are in random order.
 
     Args:
         part   "train" for 4,000 jets, "test" for 1,000 others, or "all" for all 5,000

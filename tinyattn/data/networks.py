@@ -94,27 +94,27 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
 
 
 def distractors(num_nodes=200, neighbours=(4, 12), informed=2, classes=3, noise=0.3, rng=None):
-    """Generate a graph in which a few neighbours of each node know its class.
+    """Generate a graph in which a few neighbours of each node show its class.
 
-    The other neighbours are distractors. About a third of the nodes know their class, so their
-    features contain this class and a flag, which is 1. The features of all other nodes contain a
-    random class, and their flag is 0. Each node receives messages from at least neighbours[0] and
-    at most neighbours[1] nodes. Of these nodes, `informed` have the same class as the receiver and
-    know it, and the rest do not know their class. Weights that depend only on the sender solve the
-    task, but weights that depend on the degrees do not.
+    The other neighbours are distractors. About a third of the nodes are flagged: their features
+    contain their own class, and their flag is 1. The features of all other nodes contain a random
+    class, and their flag is 0. Each node receives messages from at least neighbours[0] and at most
+    neighbours[1] nodes. Of these nodes, `informed` are flagged and have the class of the receiver,
+    and the rest are not flagged. Weights that depend only on the sender solve the task, but weights
+    that depend on the degrees do not.
 
     Args:
         num_nodes    number of nodes
         neighbours   (smallest, largest) number of nodes from which a node receives messages
-        informed         number of these nodes that have the class of the receiver and know it
+        informed     number of these nodes that are flagged and have the class of the receiver
         classes      number of classes
         noise        standard deviation of the noise added to the features, except the flag
         rng          seed or numpy.random.Generator, or None for the default generator
 
     Returns:
-        (graph, y, asked). graph.x [N, classes + 1] float32 contains the known or random class as a
-        one-hot row with noise, and then the flag. y [N] int64 contains the true classes, and asked
-        [N] bool is True for the nodes that do not know their class
+        (graph, y, asked). graph.x [N, classes + 1] float32 contains the node's own class or a
+        random one as a one-hot row with noise, and then the flag. y [N] int64 contains the true
+        classes, and asked [N] bool is True for the nodes to classify, which are not flagged
 
     Raises:
         TypeError: num_nodes, informed or classes is not a whole number, neighbours is not a pair

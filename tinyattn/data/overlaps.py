@@ -46,8 +46,8 @@ class Overlaps(NamedTuple):
 def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
     """Generate n images of overlapping shapes, each shape in one of eight colours.
 
-    At least 35% of the pixels of each shape stay visible. A shape is omitted if many attempts to
-    place it would hide too much of another one.
+    At least 35% of the pixels of each shape stay visible. A shape is omitted if each of 200
+    attempts to place it would hide too much of an earlier one.
 
     Args:
         n          number of images

@@ -64,8 +64,8 @@ def agreement(n, distance, before=2, rng=None):
 
     Raises:
         TypeError: n or before is not a whole number
-        ValueError: n or before is negative, or distance is neither a whole number >= 1 nor n of
-            them
+        ValueError: n or before is negative, or distance is neither a whole number >= 1 nor n such
+            numbers
     """
     check_range("agreement", 0, whole=True, n=n, before=before)
     given, distance = distance, np.asarray(distance)

@@ -146,8 +146,8 @@ def from_pairs(pairs, tokenizer=None):
         padded to its longest text
 
     Raises:
-        TypeError: pairs is a dictionary, a text or not a list at all, or tokenizer is neither a
-            `WordPiece` nor None
+        TypeError: pairs is not a list (for example, a dictionary or a text), or tokenizer is
+            neither a `WordPiece` nor None
         ValueError: pairs is empty, an entry is not a pair of texts, a text is blank, or the given
             tokenizer does not know a word
     """

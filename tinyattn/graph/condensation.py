@@ -64,10 +64,10 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
         V̌_k(x) = |x - x_αk|² q_αk                 attracts the points of object k
         V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk      repels all other points closer than 1
 
-    N, K and N_B count the points, objects and noise points of an event. α_k is the point of object
-    k with the highest charge. M_jk is 1 if point j belongs to object k, and n_i is 1 if point i is
-    noise, otherwise they are 0. A β above 0.9999 counts as 0.9999 in arctanh, whose pole
-    is at 1.
+    In these formulas, N, K and N_B count the points, objects and noise points of one event. α_k is
+    the point of object k with the highest charge. M_jk is 1 if point j belongs to object k and 0
+    otherwise, and n_i is 1 if point i is noise and 0 otherwise. A β above 0.9999 counts as 0.9999
+    in arctanh, whose pole is at 1.
 
     L_p is a weighted mean with the weights w(β) = arctanh² β, so it also gives β a gradient, which
     lowers β for a point that predicts worse than the mean:
@@ -78,7 +78,8 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
     the memory with points + objects.
 
     Args:
-        beta            condensation strength β of each point [N], in [0, 1], for example a sigmoid
+        beta            condensation strength β of each point [N], in [0, 1], for example a sigmoid.
+                        Here N counts the points of all events
         x               coordinates of the points in the space where they condense [N, C]
         truth           index of each point's object [N] int, negative for noise. The same number in
                         two events means two different objects
@@ -260,6 +261,8 @@ def _check_loss_arguments(name, beta, x, truth, property_loss, batch):
     truth = np.asarray(to_array(truth))
     _check_points(name, beta, x)
     N = len(beta)
+    if N == 0:
+        raise ValueError(f"{name}: expected at least one point, got none")
     if truth.shape != (N,) or truth.dtype.kind not in "iu":
         floats = truth.shape == (N,) and truth.dtype.kind == "f"
         advice = ". Convert it with .astype(int)" if floats else ""
@@ -273,8 +276,6 @@ def _check_loss_arguments(name, beta, x, truth, property_loss, batch):
             f"{property_loss.shape}"
         )
     values = to_array(beta)
-    if N == 0:
-        raise ValueError(f"{name}: expected at least one point, got none")
     if np.isnan(values).any():
         raise ValueError(
             f"{name}: expected beta between 0 and 1, got NaN at point "

@@ -75,7 +75,10 @@ class GCNConv(Module):
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
         if np.any(to_array(d) < 0):
             worst = int(np.argmin(to_array(d)))
-            loop = ", with 1 for its self-loop," if self.add_self_loops else ""
+            loop = ""
+            if self.add_self_loops:
+                own = to_array(w)[worst - graph.num_nodes]  # the self-loops are the last edges
+                loop = f", with {own:.3g} for its self-loop,"
             raise ValueError(
                 f"GCNConv: the weights (edge_weight) of the edges to node {worst}{loop} add up to "
                 f"{to_array(d)[worst]:.3g}, which has no square root. Use weights >= 0"
@@ -237,8 +240,9 @@ class GraphNetBlock(Module):
         x'_i = φᵛ(Σ_{k → i} e'_k, x_i, u)      from the incoming edges
         u'   = φᵘ(Σ_k e'_k, Σ_i x'_i, u)       from all edges and nodes
 
-    e_k are the features of edge k, which runs from node src to node dst. Call the block with (x [N,
-    F], graph, e [E, F'] = None, u [G, F''] = None). It returns (x', e', u').
+    e_k are the features of edge k, which runs from node src to node dst. Call the block with
+    (x, graph, e=None, u=None), where x is [N, F], e [E, F'] and u [G, F'']. It returns
+    (x', e', u').
 
     Args:
         edge_model     φᵉ, a module or function of a matrix, the concatenation of the arguments of

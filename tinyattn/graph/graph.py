@@ -37,8 +37,8 @@ class Graph:
         ValueError: src, dst or batch is not a list of indices of existing nodes or graphs, an edge
             connects two graphs of the batch, or x, edge_attr, u or batch has the wrong number of
             rows
-        ValueError: num_nodes is not a whole number >= 0, or num_graphs is not a whole number that
-            is larger than all indices in batch (without batch, 1)
+        ValueError: num_nodes is not a whole number >= 0, num_graphs is not a whole number larger
+            than all indices in batch, or batch is None and num_graphs is not 1
         TypeError: src, dst or batch does not consist of whole numbers, or one edge_index [2, E] is
             given instead of src and dst
     """
@@ -140,8 +140,8 @@ class Graph:
     def adjacency(self):
         """Return the adjacency matrix A [N, N], where A[receiver, sender] is the number of edges.
 
-        A is an array in float32. The features of the edges are ignored, so this is the inverse of
-        `from_adjacency` only for matrices of 0 and 1.
+        A is a float32 array. The features of the edges are ignored, so `adjacency` is the inverse
+        of `from_adjacency` only for matrices of 0 and 1.
         """
         A = np.zeros((self.num_nodes, self.num_nodes), np.float32)
         np.add.at(A, (self.dst, self.src), 1)
@@ -232,8 +232,8 @@ def _node_ids(name, ids):
         raise ValueError(f"Graph: {name} must be a list of {what} indices, got {got}")
     if ids.size and ids.dtype.kind not in "iu":
         advice = f"Pass {what} indices, such as [0, 1]"
-        if ids.dtype.kind == "f":
-            advice = "Convert it with .astype(int)"
+        if ids.dtype.kind == "f" and (ids == np.floor(ids)).all():
+            advice = f"Write np.asarray({name}, int)"
         raise TypeError(f"Graph: {name} must be integers, got {ids.dtype}. {advice}")
     return ids.astype(np.intp)  # make a copy, because the graph is frozen
 
@@ -263,7 +263,7 @@ def batch(graphs):
         a `Graph` with the nodes and edges of all graphs, in order
 
     Raises:
-        TypeError: an entry is not a Graph
+        TypeError: graphs is a single Graph or not a list, or an entry is not a Graph
         ValueError: an entry is already a batch, lacks features that other entries have, or has rows
             of features of a different shape
     """

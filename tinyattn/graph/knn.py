@@ -279,10 +279,11 @@ def _graph(name, x, src, dst, batch):
 
 def _clouds(name, x, batch):
     """Return x ordered by cloud, the offsets of the clouds, and the order (None if sorted)."""
-    x = np.asarray(to_array(x))
+    given, x = x, np.asarray(to_array(x))
     if x.ndim != 2:
         advice = ". For points on a line, pass x[:, None]" if x.ndim == 1 else ""
-        raise ValueError(f"{name}: x must be points [N, D], got shape {x.shape}{advice}")
+        got = f"shape {x.shape}" if x.ndim else type(given).__name__
+        raise ValueError(f"{name}: x must be points [N, D], got {got}{advice}")
     if len(x) > np.iinfo(np.int32).max:  # kernels count rows with 32 bits
         raise ValueError(
             f"{name}: expected fewer than 2^31 points, got {len(x)}. Split them into several clouds"

@@ -43,8 +43,8 @@ def trace(what=None, *args, model=None, title=None, labels=()):
                  the Modules that ran
         title    title of the page. If None, the name of the function, "trace" for a block, and
                  "Where does this number come from?" for a Tensor
-        labels   labels of rows, such as the tokens of a text. They are shown at all arrays that
-                 have as many rows as there are labels
+        labels   labels of rows, such as the tokens of a text, or none by default. They are shown at
+                 all arrays that have as many rows as there are labels
 
     Returns:
         a `Trace`, or for a block a `Block`, which becomes a trace when the block ends
@@ -82,7 +82,10 @@ def trace(what=None, *args, model=None, title=None, labels=()):
         recorder.find_boxes(tape)
         return Trace(tape, recorder, model, title, labels)
     if not callable(what):
-        raise TypeError(f"trace: expected a Tensor or a function, got {type(what).__name__}")
+        advice = ". Pass the loss itself, without .item() or float()" if is_number(what) else ""
+        raise TypeError(
+            f"trace: expected a Tensor or a function, got {type(what).__name__}{advice}"
+        )
     recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
     loss = _run(what, args, recorder)
     if loss is None and recorder.tape is None:
@@ -236,11 +239,11 @@ class Trace:
         try:
             return names.index(name), int(np.ravel_multi_index(index, shape))
         except ValueError:
-            single = "Leave out the index, because it is a single number"
+            single = f"Leave out the index, because {name} is a single number"
             each = "Give one index for each axis, at least 0 and less than its length"
+            why = f"it has no element {list(index)}" if index else "an index is needed"
             raise ValueError(
-                f"trace: {name} has shape {tuple(shape)}, so it has no element {list(index)}. "
-                f"{each if shape else single}"
+                f"trace: {name} has shape {tuple(shape)}, so {why}. {each if shape else single}"
             ) from None
 
     def _need_gradient(self, number, what):

@@ -24,7 +24,7 @@ CHINESE = [
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 ]
-ONCE = "Call it once for each text"
+ONCE = "Call this method once for each text"
 BATCH = "For several texts, write tokenizer.batch(texts)"
 LONGEST = 100  # characters; a longer word becomes [UNK]
 
