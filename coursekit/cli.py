@@ -497,6 +497,8 @@ def grade(options):
             "grade: name the folder or zip file with the submissions. Write for example: tinyattn "
             "grade 04 handed_in"
         )
+    if options.jobs is not None and options.jobs < 1:
+        raise CourseError(f"grade: expected --jobs >= 1, got --jobs {options.jobs}")
     from coursekit.grade import grading
 
     grading.grade(

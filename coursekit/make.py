@@ -71,7 +71,8 @@ def _old_index(root):
     """Return a line if the table of contents is older than the notebooks it lists."""
     path = root / INDEX
     there = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return [] if there == index(root) else [f"{INDEX.as_posix()} is old; run: tinyattn build"]
+    old = f"{INDEX.as_posix()} is out of date; run: tinyattn build"
+    return [] if there == index(root) else [old]
 
 
 def _show_slide(slide):

@@ -24,7 +24,7 @@ def warm(quiet=False, lock=None):
 
     Args:
         quiet   True: do not print the duration of each step
-        lock    path of a file that is touched after each step, so that other processes see that
+        lock    Path of a file that is touched after each step, so that other processes see that
                 compiling continues, or None
     """
     if not have_numba("warm"):  # this has already printed the reason

@@ -39,8 +39,8 @@ def student_version(notebook, document):
 def without_solution(source, document, task=None):
     """Return the source of a cell with each solution replaced by a stub of the same indentation.
 
-    Raises CourseError if a line has the word SOLUTION outside of a pair of marks, or a mark has no
-    partner or no text.
+    Raises CourseError if `# BEGIN SOLUTION: text` and `# END SOLUTION` do not alternate, if there
+    is no text, or if any other line contains the word SOLUTION.
     """
     lines, indent, opened = [], None, ""
     for line in source.split("\n"):

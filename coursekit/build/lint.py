@@ -94,9 +94,10 @@ def disagreements(ledger, lectures_claims):
     for number, entry in ledger.items():
         where = [lecture for claim, lecture in tried if claim == number]
         if entry["lecture"] in lectures_claims and where != [entry["lecture"]]:
+            tests = f"the lectures that test it are {', '.join(where)}" if where else ""
             yield (
                 f"{LEDGER.as_posix()}: {number} belongs to lecture {entry['lecture']} and must be "
-                f"tested there once, but is tested in {where or 'none'}"
+                f"tested there once, but {tests or 'no lecture tests it'}"
             )
     for number, lecture in tried:
         if number not in ledger:
@@ -150,7 +151,7 @@ def _code(cell):
     last = ast.dump(ends.value) if isinstance(ends, ast.Expr) else ""
     calls = list(_claim_calls(cell))
     if len(calls) > 1 or (calls and ast.dump(calls[0][1]) != last):
-        yield f"{calls[0][0]}: a cell has one claim, and it is the last expression"
+        yield f"{calls[0][0]}: a cell must have only one claim, as its last expression"
 
 
 def _claim_calls(cell):

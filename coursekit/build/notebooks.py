@@ -65,7 +65,7 @@ def build_notebook(document, *, texts_only=False, on_slide=None):
 
 
 def keep_outputs(notebook, document):
-    """Copy the outputs of the existing notebook to the code cells, with the drawings of today.
+    """Copy the outputs of the existing notebook to the code cells, and draw all drawings again.
 
     Comments and docstrings may differ. Raises CourseError if the statements of a cell do, because
     its output is then unknown.

@@ -51,7 +51,7 @@ def old_pages(root):
     for path, text in pages(root).items():
         there = (root / path).read_text(encoding="utf-8") if (root / path).is_file() else ""
         if there != text:
-            yield f"{path.as_posix()} is old; run: tinyattn build"
+            yield f"{path.as_posix()} is out of date; run: tinyattn build"
 
 
 def pages(root):
@@ -66,7 +66,10 @@ def pages(root):
 
 
 def glossary(cells):
-    """Return all terms in alphabetical order, each with the lectures that explain it."""
+    """Return all terms in alphabetical order, each with the lectures that explain it.
+
+    Raises CourseError if a line in a lecture's list of terms is not '- **word**: what it means.'
+    """
     terms = {}
     for document, match in _lines(cells, WORDS, TERM, "- **word**: what it means."):
         name = f"**{match['term']}**{match['letter']}"
@@ -96,7 +99,8 @@ def glossary(cells):
 def references(cells):
     """Return all papers that the lectures name, sorted by first author, each with its use.
 
-    Raises CourseError if two lectures write the same paper in different ways.
+    Raises CourseError if two lectures write the same paper in different ways, or if a line in a
+    lecture's list of references does not have the form of an entry.
     """
     papers, first = {}, {}
     form = "- Authors 2017, *Title*, [arXiv:1706.03762](https://...): what for."

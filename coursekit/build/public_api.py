@@ -68,7 +68,11 @@ class Name:
 
     @property
     def page(self):
-        """Return the name of its page, Jets_class for a class, because some disks ignore case."""
+        """Return the address of its page, without extension.
+
+        If names of the module differ only in case, the page of a class ends in _class, because some
+        disks ignore case.
+        """
         others = [name for name in exported(self.module) if name.lower() == self.name.lower()]
         return f"reference/{self.key}" + ("_class" if len(others) > 1 and self.is_class else "")
 

@@ -39,7 +39,8 @@ def parted(text):
 def choices(cell):
     """Return (letter of the right answer, {letter: text for this answer}) of a cell of choices.
 
-    Raises CourseError if a line has another form, or unless exactly one answer is right.
+    Raises CourseError unless there are two or more lines such as '- A: why not', with different
+    letters, and exactly one of them with the letter in bold.
     """
     lines = [line for line in cell["source"].split("\n") if line.strip()]
     found = [CHOICE.fullmatch(line) for line in lines]

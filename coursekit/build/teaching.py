@@ -66,7 +66,7 @@ def _plan(cells):
             yield f"the {name} takes {found} minutes, expected {least} to {most}"
     offering = sum(bool(choices_of(slide)) for slide in slides(cells))
     if offering < FEWEST_CHOICES:
-        yield f"{offering} of its questions offer answers, expected {FEWEST_CHOICES} or more"
+        yield f"questions that offer answers: {offering}, expected {FEWEST_CHOICES} or more"
     yield from _silent(cells)
 
 
@@ -96,7 +96,7 @@ def _homework(text, tasks):
     if not most or len(marks) < FEWEST_ANSWERS:
         yield f"'Homework' needs a table '| answer | marks of N |' of {FEWEST_ANSWERS} answers"
     elif max(marks) != int(most[1]) or min(marks) >= int(most[1]):
-        yield "the answers need one with all marks and one with fewer"
+        yield "the table must contain an answer with all marks, and one with fewer"
 
 
 def _rows(text):

@@ -12,7 +12,10 @@ CELL = re.compile(r"^(```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*\n*)(.*?)(^```\s*?$)
 
 
 def tidy(document):
-    """Format the code cells of a text in place, and return the number of changed cells."""
+    """Format the code cells of a text in place, and return the number of changed cells.
+
+    Raises CourseError if ruff cannot format a cell, as after a syntax error.
+    """
     need("ruff")
     before = document.source.read_text(encoding="utf-8")
     changed = 0

@@ -46,7 +46,7 @@ def _words_on_words(d):
     for k, (a, one, *_) in enumerate(d.words):
         for b, other, *_ in d.words[k + 1 :]:
             if _overlap(one, other, -1):
-                yield f"{a!r} lies on {b!r}"
+                yield f"{a!r} overlaps {b!r}"
 
 
 def _words_on_lines(d):
@@ -58,7 +58,7 @@ def _words_on_lines(d):
                 for t in range(points + 1)
             )
             if any(_overlap(rect, (x, y, x, y), NEAR) for x, y in along):
-                yield f"{label!r} lies on the line {part} from {_place(a)} to {_place(b)}"
+                yield f"{label!r} overlaps the line {part} from {_place(a)} to {_place(b)}"
 
 
 def _words_and_boxes(d):
@@ -70,7 +70,7 @@ def _words_and_boxes(d):
                 if not _inside(rect, edge, 3):
                     yield f"{label!r} is too large for its box {part}"
             elif _overlap(rect, edge, 0) and not _inside(rect, edge, 0):
-                yield f"{label!r} lies on the edge of {kind} {part}"
+                yield f"{label!r} crosses the edge of {kind} {part}"
 
 
 def _lines_across_boxes(d):
@@ -102,7 +102,7 @@ def _frame(d):
     if steps != list(range(len(steps))) or len(steps) > MOST_STEPS + 1:
         yield f"steps must be 0, 1, 2, ... up to {MOST_STEPS}, got {steps}"
     if re.search(r"\s(id|style)=|<style|<marker|<use", text):
-        yield "ids, styles and markers clash where several drawings stand on one page"
+        yield "ids, styles and markers of two drawings on one page clash, so leave them out"
 
 
 def _overlap(a, b, gap):

@@ -89,7 +89,10 @@ class Drawing:
     def text(
         self, x, y, label, size=TEXT, color=INK, anchor="middle", weight=400, part=None, inside=None
     ):
-        """Draw one line of words and formulas with its middle at height y, inside a box."""
+        """Draw one line of words and formulas with its middle at height y.
+
+        `inside` is the `Box` that must contain it, or None.
+        """
         words = self._label(x, y, label, size, color, anchor, weight, part, box=inside)
         self.shape("label", part, words)
 
@@ -285,7 +288,11 @@ class Drawing:
         return boxes
 
     def stack(self, x, top, *items, bottom=None, gap=18, width=150, up=False, thing=None):
-        """Draw items (kind, height, lines, part) as boxes in a column, upwards with `up`."""
+        """Draw items (kind, height, lines, part) as boxes in a column, from top to bottom.
+
+        The arrows of `thing` point down, or up with `up`. With `bottom`, equal gaps fill the
+        column. All else is as in `row`.
+        """
         centres = spread([item[1] for item in items], top, bottom, gap)
         boxes = []
         for y, (kind, height, lines, part) in zip(centres, items, strict=True):

@@ -63,6 +63,8 @@ def submissions(place, number=None):
     students have a folder for each homework, as in nbgrader's `submitted/`, only the folders with
     the name `number`, such as "hw04", are read. A folder or zip around the whole class, such as an
     exported zip that was put into a folder, is not a student.
+
+    Raises CourseError if the folder or zip does not exist, or has no notebook that can be read.
     """
     place = Path(place)
     if not place.exists():
@@ -130,8 +132,8 @@ def _of_one(entry, inside):
     notebooks = [(path, content) for path, content in inside if _ending(path)]
     student, facts = _student(entry)
     if not notebooks:
-        there = ", ".join(path for path, content in inside if content is not None) or "nothing"
-        trouble = f"no notebook was handed in, but {there}"[:200]
+        there = ", ".join(path for path, content in inside if content is not None)
+        trouble = f"no notebook was handed in{', but ' * bool(there)}{there}"[:200]
         return [Submission(student, Path(entry), trouble=trouble, **facts)]
     made, time = [], _timestamp(inside)
     for path, content in notebooks:
@@ -334,7 +336,7 @@ def _where(submission, plan, code):
     return [
         f"{_tasks(tasks)}: {what}"
         for tasks, what in (
-            (moved, "taken from another cell than the one handed out"),
+            (moved, "taken from a cell other than the one handed out"),
             (absent, "the cell is missing"),
         )
         if tasks

@@ -82,12 +82,14 @@ class Rules:
 
 
 def _sentence(days, free, share):
-    late = f"{days} day{'s' if days > 1 else ''} late, {free} of them free"
+    late = f"{days} day{'s' if days > 1 else ''} late ({free} free)"
     return f"{late}: {round(100 * share)}% of the points count"
 
 
 def read(path, number, table=None):
-    """Return the Rules in the settings `path` for a homework whose marks will go to `table`.
+    """Return the Rules for the homework `number`, such as "hw04", from the settings in `path`.
+
+    `table` is the file to which this grading will write, so its days do not count as used.
 
     Raises CourseError if there is no such file, if it is not valid TOML, and for a setting that is
     unknown or has a value that is not allowed.
@@ -115,6 +117,11 @@ def read(path, number, table=None):
         raise CourseError(
             f'{path}: late.tables must be a pattern of file names, such as "points/*.csv", '
             f"got {late['tables']!r}"
+        )
+    if Path(late["tables"] or "").is_absolute():
+        raise CourseError(
+            f"{path}: late.tables must be relative to the folder of {path.name}, such as "
+            f'"points/*.csv", got {late["tables"]!r}'
         )
     decided = _table(path, settings.get("days", {}), "days").get(number, {})
     decided = _table(path, decided, f"days.{number}")

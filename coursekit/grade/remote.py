@@ -41,7 +41,7 @@ class Worker:
         return next(self._numbers)
 
     def send(self, job):
-        """Return the answer to a job. Raises ProcessLost, or ValueError if it is no dictionary."""
+        """Return the answer, a dictionary. Raises ProcessLost, or ValueError for another answer."""
         try:
             reply = json.loads(self._process.send(json.dumps(job)))
         except ProcessLost:

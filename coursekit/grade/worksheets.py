@@ -15,7 +15,11 @@ LAST = "last modified (submission)"
 
 
 def fill(path, document, marks, submissions):
-    """Write a copy of the sheet with the points, and return a sentence about the result."""
+    """Write the points into a copy of the sheet `path`, and return a sentence about the result.
+
+    The name of the copy ends in -filled. Raises CourseError if the sheet does not exist, is not a
+    text in UTF-8, is empty, or lacks a column.
+    """
     rows, dialect, columns = _read(path)
     who, name, where, comment = _columns(path, columns, document)
     by_id, by_name = _index(marks, submissions)

@@ -113,7 +113,10 @@ def _print_summary(outcomes, seconds, verbose):
 
 
 def print_claims(root, lecture=None):
-    """Print verdict, slides, text, evidence and control of all claims, or of one `lecture`'s."""
+    """Print verdict, slides, text, evidence and control of all claims, or of one `lecture`'s.
+
+    Raises CourseError if there are none.
+    """
     ledger = claims.read_ledger(root / LEDGER)
     chosen = {n: e for n, e in ledger.items() if lecture in (None, e["lecture"])}
     if not chosen:

@@ -323,7 +323,7 @@ def test_class_without_jupyterlab(root, capsys, monkeypatch):
 def test_build_check(root, capsys, monkeypatch):
     assert cli.main(["build", "--check"]) == 1
     said = capsys.readouterr().err
-    assert "notebooks/index.ipynb is old" in said
+    assert "notebooks/index.ipynb is out of date" in said
     assert "the whole lecture takes 8 minutes, expected 75 to 90" in said
     assert "slides without speaker notes: How much is one and one?" in said
     monkeypatch.setattr(make, "lacks", lambda *lecture: [])  # it is too short for a class
@@ -347,6 +347,11 @@ def test_build_homework(root, capsys):
 def test_slides_of_homework_are_refused(root, capsys):
     assert cli.main(["slides", "hw04", "--no-open"]) == 1
     assert "only lectures have slides" in capsys.readouterr().err
+
+
+def test_grading_needs_a_process(root, capsys):
+    assert cli.main(["grade", "04", "handed_in", "--jobs", "-1"]) == 1
+    assert "expected --jobs >= 1, got --jobs -1" in capsys.readouterr().err
 
 
 def test_claims_are_a_table(root, capsys):

@@ -164,12 +164,12 @@ def found(draw):
 
 
 def test_words_on_words_are_found():
-    assert "'[T, d]' lies on 'one'" in found(lambda d: d.text(800, 176, "one"))
+    assert "'[T, d]' overlaps 'one'" in found(lambda d: d.text(800, 176, "one"))
 
 
 def test_words_on_lines_are_found():
-    assert "'one' lies on the line output/arrow" in found(lambda d: d.text(850, 208, "one"))
-    assert "lies on the line" not in found(lambda d: d.text(850, 224, "one"))
+    assert "'one' overlaps the line output/arrow" in found(lambda d: d.text(850, 208, "one"))
+    assert "overlaps the line" not in found(lambda d: d.text(850, 224, "one"))
 
 
 def test_words_outside_the_page_are_found():
@@ -182,7 +182,7 @@ def test_words_too_large_for_their_box_are_found():
 
 
 def test_words_on_an_edge_are_found():
-    assert "'one' lies on the edge of linear query/W" in found(lambda d: d.text(100, 200, "one"))
+    assert "'one' crosses the edge of linear query/W" in found(lambda d: d.text(100, 200, "one"))
 
 
 def test_a_line_across_a_box_is_found():

@@ -128,6 +128,7 @@ def test_nbgrader_knows_when_and_has_folders_for_several_homeworks(tmp_path):
         ('"Ada" = 0', '"Ada" = -1', "in .days.hw04., .* for each student, got -1 for 'Ada'"),
         ("[due]", "[due", "not valid TOML"),
         ('"points/*.csv"', '["points/*.csv"]', "late.tables must be a pattern"),
+        ('"points/*.csv"', '"/points/*.csv"', "late.tables must be relative to the folder of"),
         ('[days.hw04]\n"Ada" = 0', "[days]\nhw04 = 0", r"Write \[days.hw04\] on a line of its own"),
         ("2026-11-20T23:59:00", '"friday"', "due.hw04 must be a date or a time"),
     ],

@@ -79,7 +79,8 @@ def test_old_pages_are_noticed(tmp_path, monkeypatch):
     assert not list(pages.old_pages(tmp_path))
     glossary = tmp_path / pages.GLOSSARY
     glossary.write_text(glossary.read_text("utf-8").replace("gradient", "slope", 1), "utf-8")
-    assert list(pages.old_pages(tmp_path)) == ["lectures/GLOSSARY.md is old; run: tinyattn build"]
+    old = "lectures/GLOSSARY.md is out of date; run: tinyattn build"
+    assert list(pages.old_pages(tmp_path)) == [old]
 
 
 def test_links_of_the_pages_lead_somewhere():
@@ -128,7 +129,7 @@ def test_a_lecture_without_plan_ending_and_page_is_told_so(tmp_path):
     found = "\n".join(teaching.lacks(document, text.read_source(document).cells, TASKS))
     for said in (
         "the short version takes 8 minutes",
-        "0 of its questions",
+        "questions that offer answers: 0",
         "notes",
         "'### Words'",
         "no page",

@@ -98,7 +98,11 @@ def test_a_folder_without_a_ledger(tmp_path):
     with pytest.raises(course.ClaimError, match="no ledger .*claims.toml. Pass the folder"):
         course.claim("C001", holds=True, root=tmp_path)
     with pytest.raises(course.CourseError, match="there is no ledger"):
-        course.compare("C001", root=tmp_path)
+        course.compare("C001", root=str(tmp_path))
+    with pytest.raises(course.ClaimError, match="there is no ledger"):
+        course.claim("C001", holds=True, root=str(tmp_path))
+    with pytest.raises(CourseError, match="there are no checks for the homework 'hw04'"):
+        checks.load("hw04", str(tmp_path))
 
 
 def test_homework_tasks_and_parts_that_do_not_exist():
@@ -146,6 +150,13 @@ def test_objects_of_other_shapes_and_numbers():
     for event in ([0, 2], [-1, 0]):
         with pytest.raises(ValueError, match=r"indices from 0 to 1 \(E=2\), got values from"):
             objects.redrawn_values([1.0, 2.0], event, 2, np.mean)
+    for values, event in (([1.0, 2.0], [0]), ([1.0], [0.0])):
+        with pytest.raises(ValueError, match=r"values and event must both be \[n\], with whole"):
+            objects.redrawn_values(values, event, 2, np.mean)
+    with pytest.raises(ValueError, match=r"outcome: event must have shape \(3,\), .* shape \(1,\)"):
+        objects.outcome(truth, truth, [0], 2)
+    with pytest.raises(ValueError, match="counts: expected event >= 0, got -1 at index 2"):
+        objects.counts(truth, truth, [0, 0, -1])
     with pytest.raises(ValueError, match=r"draws >= 1, got shape \(1, 3\)"):
         objects.interval(np.ones((1, 3)))
     with pytest.raises(ValueError, match="best_setting: settings is empty"):

@@ -84,6 +84,11 @@ def no_window():
         ),
         (lambda: plot.heatmap(np.eye(2), mask=np.eye(2)), "mask must be bool"),
         (
+            lambda: plot.heatmap([np.eye(2)] * 2, mask=[np.ones((2, 2), bool)]),
+            r"each of the 2 matrices, got 1 entry. Pass mask\[0\] to use",
+        ),
+        (lambda: plot.heatmap({"a": [1, 2]}), r"values\['a'\] must have 2 axes, got shape \(2,\)"),
+        (
             lambda: plot.heatmap(np.eye(2), mask=np.ones(2, bool)),
             "mask must have 2 or 3 axes",
         ),
@@ -170,7 +175,7 @@ def no_window():
         (lambda: plot.curves([1], [1, 2]), "x has 1 value, .* last axis. Give both the same"),
         (lambda: plot.computation_graph(ta.tensor(1.0), ["x"]), "names must be a dictionary"),
         (lambda: plot.computation_graph(ta.tensor(1.0), {"x": 3}), "got int for 'x'"),
-        (lambda: plot.computation_graph(3.0), "expected a Tensor, got float"),
+        (lambda: plot.computation_graph(3.0), "tensor must be a Tensor, got float"),
     ],
 )
 def test_errors_say_what_came(call, message):
@@ -232,18 +237,18 @@ def test_a_forgotten_graph_says_how_to_keep_it():
             r"positions must be \[34, 2\] or \[34, 3\], got shape \(3, 2",
         ),
         ([], {"classes": [0, 1]}, r"classes must have shape \(34,\), with one class for each node"),
-        ([], {"classes": -CLUB}, "expected classes >= 0, got the class -1"),
+        ([], {"classes": -CLUB}, "expected classes >= 0, got -1 at index"),
         ([], {"classes": [[0], [0, 1]]}, "classes must form one array, but the parts have"),
         ([], {"classes": CLUB * 0.5}, "must be whole numbers, got float64"),
         ([], {"labels": ["a"]}, "labels must have 34 entries, one for each node, got 1"),
         ([], {"classes": CLUB, "names": ["a"]}, "an entry for each class from 0 to 1, got 1"),
         ([], {"classes": CLUB, "values": CLUB}, "by classes or by values, not by both"),
-        ([], {"widths": [1.0]}, "156 numbers >= 0, one for each edge, got 1$"),
+        ([], {"widths": [1.0]}, "156 numbers >= 0, one for each edge, got 1 number$"),
         ([], {"values": np.zeros(3)}, "values must have 34 entries, one for each node, got 3"),
         (
             [],
             {"widths": np.full(156, -1.0)},
-            "156 numbers >= 0, one for each edge, got the width -1",
+            "156 numbers >= 0, one for each edge, got -1 at index 0",
         ),
         ([plot.layout(KARATE, 3)], {"arrows": True}, "arrows can only be drawn in two dimensions"),
     ],
@@ -276,6 +281,8 @@ def test_edges_of_ranks_lead_forward():
 def test_a_figure_is_drawn_into_an_axes():
     with pytest.raises(TypeError, match="ax must be a matplotlib Axes"):
         plot.loss_curve([3, 2], ax=3)
+    with pytest.raises(TypeError, match="such as picture.axes.0., got Figure"):
+        plot.loss_curve([3, 2], ax=plot.figure().figure)
 
 
 @needs_matplotlib

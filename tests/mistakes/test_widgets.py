@@ -38,6 +38,8 @@ CORNERS = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
         (lambda: widgets.attention(3, "ab"), "a list with an array .* for each layer, got int"),
         (lambda: widgets.attention(MAPS, "abcd"), r"keys \(5\) than queries \(4\). Pass the"),
         (lambda: widgets.attention(MAPS[0], "abcd"), r"Write weights\[None\] for a single layer"),
+        (lambda: widgets.attention([MAPS], "abcd"), r"Choose one example: \[w\[0\] for"),
+        (lambda: widgets.attention(MAPS[:, None], "abcd"), r"such as weights\[:, 0\]"),
         (lambda: widgets.attention(MAPS, list("abc")), "tokens must have 4 entries, got 3"),
         (lambda: widgets.attention(MAPS, "abcd", "vwxyz", layer=2), "0 <= layer < 2, got layer=2"),
         (lambda: widgets.attention(MAPS, list("abcd"), list("vwxyz"), query=4), "query=4"),

@@ -211,7 +211,7 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
     """
     verdict = _verdict(number, holds, proved)
     try:
-        root = find_root() if root is None else root
+        root = find_root() if root is None else Path(root)
     except CourseError:
         return Claim(number, verdict, evidence, control, note="no ledger here to compare with")
     path = root / LEDGER

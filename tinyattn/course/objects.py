@@ -220,9 +220,9 @@ def best_setting(collect, settings, truth, weights=None):
 def redrawn(sums, statistic, draws=1000, rng=0):
     """Return a statistic of the given events, and of random draws of events (the bootstrap).
 
-    Each draw takes E of the E events at random, with replacement. Two systems that are measured on
-    the same events get the same draws, so the differences of their results show the distribution of
-    the gap between them.
+    Each draw takes E of the E events at random, with replacement. With the same seed, two systems
+    that are measured on the same events get the same draws, so the differences of their results
+    show the distribution of the gap between them.
 
     Args:
         sums        contribution of each event to one or more sums [E, ...]
@@ -265,9 +265,18 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
 
     Raises:
         TypeError: E or draws is not a whole number
-        ValueError: E is below 1, draws is negative, or an event is not from 0 to E - 1
+        ValueError: E is below 1, draws is negative, values and event are not both [n], or event
+            does not consist of whole numbers from 0 to E - 1
     """
-    drawn, event = _times_drawn("redrawn_values", E, draws, rng), np.asarray(event)
+    drawn = _times_drawn("redrawn_values", E, draws, rng)
+    values, event = np.asarray(values), np.asarray(event)
+    whole = event.dtype.kind in "iu" or not event.size
+    if event.ndim != 1 or values.shape != event.shape or not whole:
+        raise ValueError(
+            "redrawn_values: values and event must both be [n], with whole numbers in event, got "
+            f"shapes {values.shape} and {event.shape}, and {event.dtype} in event"
+        )
+    event = event.astype(np.intp)
     if event.size and not 0 <= event.min() <= event.max() < E:
         raise ValueError(
             f"redrawn_values: event must contain indices from 0 to {E - 1} (E={E}), got values "
@@ -342,10 +351,14 @@ def counts(found, truth, event, weights=None):
 
     Raises:
         TypeError: as in `graph.match`
-        ValueError: as in `graph.match`
+        ValueError: an index in event is negative, or as in `graph.match`
     """
     matched = graph.match(found, truth, weights=weights, batch=event).event
     found, truth, event = np.asarray(found), np.asarray(truth), np.asarray(event)
+    if event.min(initial=0) < 0:
+        raise ValueError(
+            f"counts: expected event >= 0, got {event.min()} at index {event.argmin()}"
+        )
     E = event.max(initial=-1) + 1
 
     def objects(numbers):
@@ -403,11 +416,16 @@ def outcome(found, truth, event, M, weights=None):
         an `Outcome`
 
     Raises:
-        ValueError: M is not above all indices in truth, and the cases in `graph.match`
+        ValueError: M is not above all indices in truth, event is not [N], or as in `graph.match`
         TypeError: found is the pair that `graph.condense` returns
     """
     pairs = graph.match(found, truth, weights=weights).pairs
     found, truth, event = np.asarray(found), np.asarray(truth), np.asarray(event)
+    if event.shape != found.shape:
+        raise ValueError(
+            f"outcome: event must have shape {found.shape}, with the event of each point, got "
+            f"shape {event.shape}"
+        )
     if truth.max(initial=-1) >= M:
         raise ValueError(
             f"outcome: M must be above all indices in truth, whose largest is {truth.max()}, got "

@@ -12,6 +12,7 @@ import json
 import re
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from tinyattn.course import claims
 from tinyattn.course.project import LEDGER, CourseError, find_root
@@ -122,7 +123,7 @@ def answer(seal):
         a `Note`, which the notebook displays
 
     Raises:
-        ValueError: seal is not such a text
+        ValueError: seal is not a result of `sealed`, for example because it was changed
     """
     try:
         right, words = json.loads(zlib.decompress(base64.b64decode(seal)))
@@ -171,7 +172,7 @@ def _taken_up():
 def _missing(words):
     if words == "":
         return "You wrote no prediction."
-    return 'There is no prediction to take up: run a cell course.predict("...") before this one.'
+    return 'There is no prediction to compare: run a cell course.predict("...") before this one.'
 
 
 def _question(words, numbers):
@@ -182,7 +183,7 @@ def _question(words, numbers):
 
 
 def _measured(number, root):
-    path = (find_root() if root is None else root) / LEDGER
+    path = (find_root() if root is None else Path(root)) / LEDGER
     ledger = claims.read_ledger(path)
     entry = ledger.get(number)
     if entry is None:

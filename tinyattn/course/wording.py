@@ -2,7 +2,7 @@
 
 
 def percent(share, digits=1):
-    """Return a fraction as text with the sign %, such as "97.5%".
+    """Return a fraction as a percentage in text, such as "97.5%".
 
     Args:
         share    fraction, from 0 to 1

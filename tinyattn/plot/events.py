@@ -67,7 +67,7 @@ def collected_pixels(images, beta, found, outlines, size=(11, 5.4)):
         images    images in RGB [B, side, side, 3]
         beta      β of each pixel [B, side, side], the confidence from 0 to 1 that it represents
                   its object
-        found     object found for each pixel [B, side, side] int, negative for none
+        found     index of the object found for each pixel [B, side, side] int, negative for none
         outlines  for each image, a list of outlines with corners [n, 2]
         size      (width, height) in inches
 

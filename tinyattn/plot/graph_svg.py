@@ -103,8 +103,8 @@ def computation_graph(tensor, names=None, *, values=True):
     """
     if not hasattr(tensor, "_operation"):
         raise TypeError(
-            f"computation_graph: expected a Tensor, got {type(tensor).__name__}. Pass the result "
-            "of a computation with Tensors, such as the loss"
+            f"computation_graph: tensor must be a Tensor, got {type(tensor).__name__}. Pass the "
+            "result of a computation with Tensors, such as the loss"
         )
     if hasattr(names, "named_parameters"):
         names = dict(names.named_parameters())

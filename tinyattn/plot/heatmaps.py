@@ -191,12 +191,17 @@ def panels_of(owner, name, values, titles):
         TypeError: the values are not real numbers
         ValueError: a matrix is empty or not a matrix, or the number of titles does not fit
     """
-    if isinstance(values, dict):
-        titles, values = list(values), list(values.values())
+    names = list(values) if isinstance(values, dict) else None
+    if names is not None:
+        titles, values = names, list(values.values())
     if isinstance(values, list | tuple) and not values:
         raise ValueError(f"{owner}: {name} is empty, so there is nothing to draw")
-    if isinstance(values, list | tuple) and _is_matrix(values[0]):
-        matrices = [real_array(f"{owner}: {name}[{i}]", v, 2) for i, v in enumerate(values)]
+    if names is not None or (isinstance(values, list | tuple) and _is_matrix(values[0])):
+        places = range(len(values)) if names is None else names
+        matrices = [
+            real_array(f"{owner}: {name}[{place!r}]", v, 2)
+            for place, v in zip(places, values, strict=True)
+        ]
     else:
         batch = getattr(values, "ndim", 0) > 3
         advice = f"Choose one example, such as {name}[0]" if batch else ""
@@ -247,6 +252,11 @@ def masks_of(owner, mask, matrices):
             )
     if len(masks) != len(matrices):
         several = f" or {len(matrices)} matrices" if len(matrices) > 1 else ""
+        if several and len(masks) == 1:
+            raise ValueError(
+                f"{owner}: mask must have an entry for each of the {len(matrices)} matrices, got "
+                "1 entry. Pass mask[0] to use it for all of them"
+            )
         raise ValueError(f"{owner}: mask must be one matrix{several}, got {len(masks)} matrices")
     for kept, m in zip(masks, matrices, strict=True):
         if kept.shape != m.shape:

@@ -91,7 +91,7 @@ def graph(
             "np.asarray(classes).astype(int)"
         )
     if c.min(initial=0) < 0:
-        raise ValueError(f"plot.graph: expected classes >= 0, got the class {c.min()}")
+        raise ValueError(f"plot.graph: expected classes >= 0, got {c.min()} at index {c.argmin()}")
     check_class_names("plot.graph", names, int(c.max(initial=0)))
     if classes is not None and values is not None:
         raise ValueError(
@@ -232,10 +232,11 @@ def _strengths(widths, E):
         return np.full(E, 0.8)
     widths = real_array("plot.graph: widths", widths, 1)
     if widths.shape != (E,) or (E and not widths.min() >= 0):
-        came = f"the width {widths.min():g}" if len(widths) == E else len(widths)
+        i = int(widths.argmin()) if len(widths) else 0  # the index of nan, if there is one
+        counted = [f"{n} {'number' if n == 1 else 'numbers'}" for n in (E, len(widths))]
+        came = f"{widths[i]:g} at index {i}" if len(widths) == E else counted[1]
         raise ValueError(
-            f"plot.graph: widths must be {E} {'number' if E == 1 else 'numbers'} >= 0, one for "
-            f"each edge, got {came}"
+            f"plot.graph: widths must be {counted[0]} >= 0, one for each edge, got {came}"
         )
     return 0.3 + 5.7 * widths / max(widths.max(initial=0), 1e-30)
 

@@ -107,7 +107,7 @@ def canvas(ax, size, **options):
         return figure(size=size, **options)
     if isinstance(ax, Picture):
         ax = ax.ax
-    if not hasattr(ax, "get_figure"):
+    if not hasattr(ax, "set_xlabel"):  # a Figure has none
         advice = ". Choose one of them, such as axes.flat[0]" if isinstance(ax, np.ndarray) else ""
         raise TypeError(
             "plot: ax must be a matplotlib Axes, such as picture.axes[0], got "

@@ -62,7 +62,7 @@ def decision_boundary(
                   [M, C], the logits of class 1 against class 0 ([M] or [M, 1]), or the classes
                   themselves [M] int. It is called once, in `no_grad()`. A Module should be in
                   evaluation mode
-        points    positions [N, 2] of at least one point, which must be finite
+        points    finite positions [N, 2] of at least one point
         classes   class of each point [N] int, at least 0
         names     a name for each class, for the legend. If None, "class 0", "class 1", ...
         title     title, or None

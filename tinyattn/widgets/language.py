@@ -42,8 +42,14 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
         )
     if getattr(weights, "ndim", 4) != 4:
         advice = ". Write weights[None] for a single layer" if weights.ndim == 3 else ""
+        advice = ". Choose one example, such as weights[:, 0]" if weights.ndim == 5 else advice
         raise ValueError(
             f"widgets.attention: weights must be [L, H, T, S], got shape {weights.shape}{advice}"
+        )
+    if getattr(weights[0], "ndim", 3) == 4:
+        raise ValueError(
+            "widgets.attention: weights must be a list of arrays [H, T, S], got shape "
+            f"{weights[0].shape} in layer 0. Choose one example: [w[0] for w in weights]"
         )
     layers = [numbers("attention", f"weights[{i}]", w, 3) for i, w in enumerate(weights)]
     if len({w.shape for w in layers}) > 1:
@@ -159,8 +165,8 @@ def spectral_radius(W, g=None, steps=40):
     radius = np.abs(np.linalg.eigvals(W)).max()
     if radius == 0:
         raise ValueError(
-            "widgets.spectral_radius: all eigenvalues of W are 0, so it cannot be rescaled. Pass a "
-            "matrix with a different eigenvalue, such as a random matrix"
+            "widgets.spectral_radius: all eigenvalues of W are 0, so W cannot be rescaled. Pass a "
+            "matrix with an eigenvalue other than 0, such as a random matrix"
         )
     g = (
         np.random.default_rng(0).normal(size=len(W))

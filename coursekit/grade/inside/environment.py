@@ -17,7 +17,7 @@ from constructs import BUILTINS, is_refused, refused
 
 
 class Forbidden(Exception):
-    """An error for the use of a name that the task does not list."""
+    """The error for code that the task does not allow, such as a name that it does not list."""
 
 
 # --- the listed names

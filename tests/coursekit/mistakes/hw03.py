@@ -89,7 +89,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SOFTMAX, SOFTMAX.replace(" / np.sqrt(len(w))", ""), "without the division"),
     (SOFTMAX, SOFTMAX.replace("axis=1", "axis=0"), "over the receivers"),
     (OUTPUT, OUTPUT.replace("ij,", "ji,"), "the receiver i stays"),
-    (OUTPUT, 'return np.einsum("ab,jb->a", wh, x)', "expected shape (6, 2)"),
+    (OUTPUT, 'return np.einsum("ab,jb->a", wh, x)', "Expected shape (6, 2)"),
     (SHIFT, "place = i - j + k // 2", "with i - j"),
     (SHIFT, "place = j - i", "without the shift"),
     (

@@ -50,7 +50,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PART, "part = slice(h, None, H)", "with every H-th column for a head"),
     (PART, "part = slice(0, dk)", "where all heads use the first columns"),
     (HEAD, HEAD.replace("[:, part]", "[part]"), "Head h uses columns of WQ"),
-    (TOTAL, "total = total + Z", "expected shape"),
+    (TOTAL, "total = total + Z", "Expected shape"),
     (TOTAL, TOTAL.replace("WO[part]", "WO[:, part].T"), "columns of WO"),
     (TOTAL, TOTAL + " / H", "from the mean over the heads"),
     (TOTAL, "total = Z @ WO[part]", "only the last head remains"),

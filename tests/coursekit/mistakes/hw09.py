@@ -76,7 +76,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (LAYER, "return np.tanh(alpha.T @ z)", "transposed"),
     (LAYER, "return alpha @ np.tanh(z)", "instead of after it"),
     (LAYER, "return np.tanh(np.where(np.eye(5), 1, adj) @ z)", "weights are not used"),
-    (LAYER, "return np.tanh(alpha @ h)", "expected shape (5, 4)"),
+    (LAYER, "return np.tanh(alpha @ h)", "Expected shape (5, 4)"),
     (LAYER, "return np.tanh(array(alpha) @ array(z))", "the gradient does not reach"),
     (LOOPS, "pass", "do not receive from themselves"),
     (PAIRS, PAIRS.replace("dst]", "x]").replace("src]", "dst]").replace("x]", "src]"), "swapped"),

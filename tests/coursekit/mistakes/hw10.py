@@ -50,10 +50,10 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "mine, theirs = array(x)[dst], array(x)[src]",
         "no gradient arrives at x",
     ),
-    (COLLECT, "return segment_max(messages, dst, dst.max() + 1)", "expected shape"),
+    (COLLECT, "return segment_max(messages, dst, dst.max() + 1)", "Expected shape"),
     (SPLIT, "p, q = times(x, A), times(x, B)", "where did -x_i Bᵀ go?"),
     (SPLIT, "p, q = x @ (A - B).T, x @ B.T", "multiply with times"),
-    (LAST, "return np.maximum(times(x[dst], A - B) + times(x[src], B), 0)", "expected shape"),
+    (LAST, "return np.maximum(times(x[dst], A - B) + times(x[src], B), 0)", "Expected shape"),
     (
         LAST,
         "return segment_max(np.maximum(times(x[dst], A - B) + times(x[src], B), 0), dst, 12)",

@@ -13,7 +13,7 @@ GRAV = "return N * (F * S + F * P + F * F + 2 * P * F) + N * K * P"
 
 MISTAKES = [  # right, wrong, what the check must say about it
     (WEIGHTS, WEIGHTS.replace("return ", ""), "Is the `return` missing?"),
-    (WEIGHTS, WEIGHTS.replace(", axis=-1", ""), "expected shape (3, 2)"),
+    (WEIGHTS, WEIGHTS.replace(", axis=-1", ""), "Expected shape (3, 2)"),
     (WEIGHTS, WEIGHTS.replace("-c", "c"), "a minus is missing"),
     (
         WEIGHTS,

@@ -31,7 +31,7 @@ def homework(number, names):
         a `HomeworkChecker`
 
     Raises:
-        CourseError: the homework has no checks
+        CourseError: the homework has no checks, or there is no folder of the course
     """
     return HomeworkChecker(load(number), LocalStudent(names))
 
@@ -44,7 +44,7 @@ def load(number, root=None):
         root     folder of the course. If None, look for it in the working folder and above
 
     Raises:
-        CourseError: the homework has no checks
+        CourseError: the homework has no checks, or there is no folder of the course
     """
     return module(number, root).homework
 
@@ -59,9 +59,9 @@ def module(number, root=None):
         root     folder of the course. If None, look for it in the working folder and above
 
     Raises:
-        CourseError: there is no such file
+        CourseError: there is no such file, or no folder of the course
     """
-    path = (find_root() if root is None else root) / CHECKS / f"{number}.py"
+    path = (find_root() if root is None else Path(root)) / CHECKS / f"{number}.py"
     name = f"tinyattn.course.checks.{number}"  # tracebacks and pickle use this name
     if name in sys.modules and sys.modules[name].__file__ == str(path):
         return sys.modules[name]

@@ -323,13 +323,15 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
     _known(came, expected, dict(mistakes), start, (rtol, atol))
     if came.shape != expected.shape:
         raise Diagnosis(
-            f"{start}expected shape {expected.shape}, but yours has shape {came.shape}",
+            f"{start}Expected shape {expected.shape}, but yours has shape {came.shape}",
             "with another shape than asked for",
         )
     if kind == "bool" and came.dtype != bool:
         raise Diagnosis(f"{start}It should be a boolean array, but yours has dtype {came.dtype}")
     if np.isnan(came.astype(complex)).any() and not np.isnan(expected.astype(complex)).any():
-        raise Diagnosis(f"{start}NaN in {np.isnan(came).sum()} of {came.size} numbers", "with NaN")
+        nans = np.isnan(came).sum()
+        verb = "is" if nans == 1 else "are"
+        raise Diagnosis(f"{start}{nans} of your {came.size} numbers {verb} NaN", "with NaN")
     if _same(came, expected, rtol, atol):
         return
     difference = np.abs(came.astype(complex) - expected.astype(complex))
