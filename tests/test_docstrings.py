@@ -28,11 +28,13 @@ from tinyattn import (
 from tinyattn.course import objects
 from tinyattn.data import tokenizers
 from tinyattn.graph import condensation
-from tinyattn.models import captioner
+from tinyattn.models import captioner, captioner_attention, captioner_regions
 
 MODULES = {
     "F": F,
     "captioner": captioner,
+    "captioner_attention": captioner_attention,
+    "captioner_regions": captioner_regions,
     "check": check,
     "course": course,
     "data": data,

@@ -22,7 +22,7 @@ import tests.cases.recurrent
 import tinyattn as ta
 from tests.cases.layers import CASES, apart, normal
 from tinyattn import Tensor, graph, inference, models, nn
-from tinyattn.models import captioner
+from tinyattn.models.captioner_attention import Softmax
 from tinyattn.models.generation import prefill
 
 V = 13
@@ -61,8 +61,8 @@ def further_examples():
     jets, mask = apart(2, 4, 3), np.array([[True] * 4, [True, True, False, False]])
     yield net, (tests.cases.points.CLOUD[:4] + np.zeros((2, 1, 1)), jets, mask), {}
     yield nn.Dropout(0.5), (normal(2, 3),), {}
-    yield captioner.SigmoidGate(), (normal(2, 3),), {}
-    yield captioner.Softmax(), (normal(2, 3),), {}
+    yield models.SigmoidGate(), (normal(2, 3),), {}
+    yield Softmax(), (normal(2, 3),), {}
     yield nn.MaxPool1d(2), (normal(1, 2, 6),), {}
     gelu = {"activation": "gelu", "rng": 0}
     for norm_first in (False, True):  # of the kinds that are compiled

@@ -17,7 +17,8 @@ from tinyattn.data import translation
 from tinyattn.data.grids import VOCABULARY, grids
 from tinyattn.data.tokenizers import BytePairs
 from tinyattn.models import FixedCaptioner, Llama, Seq2Seq, decoding, gguf, pretrained, storyteller
-from tinyattn.models.captioner import Captioner, CaptionerCells, Regions
+from tinyattn.models.captioner import Captioner
+from tinyattn.models.captioner_regions import CaptionerCells, Regions
 from tinyattn.models.decoding import beam_search, decode, greedy, sample
 
 IDS, PICTURES = np.arange(21).reshape(3, 7) % 9, grids(5, rng=0)

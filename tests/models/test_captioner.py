@@ -9,14 +9,8 @@ from tests.parity import torch
 from tinyattn import check, nn, no_grad, optim
 from tinyattn.data.grids import END, PAD, START, VOCABULARY, grids
 from tinyattn.models import Captioner, FixedCaptioner
-from tinyattn.models.captioner import (
-    AdditiveScore,
-    Attend,
-    CaptionerCells,
-    DotScore,
-    Regions,
-    SigmoidGate,
-)
+from tinyattn.models.captioner_attention import AdditiveScore, Attend, DotScore, SigmoidGate
+from tinyattn.models.captioner_regions import CaptionerCells, Regions
 from tinyattn.models.decoding import log_softmax
 
 V = len(VOCABULARY)

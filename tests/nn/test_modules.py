@@ -10,7 +10,7 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tests.parity import modules, torch
 from tinyattn import graph, models, nn
-from tinyattn.models.captioner import CaptionerCells
+from tinyattn.models.captioner_regions import CaptionerCells
 
 rng = np.random.default_rng(0)
 TN = torch.nn

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tinyattn import graph, models, nn
-from tinyattn.models.captioner import CaptionerCells, Regions
+from tinyattn.models.captioner_regions import CaptionerCells, Regions
 
 # what the parameters may be called that are no sizes
 OTHERS = {

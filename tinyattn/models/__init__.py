@@ -8,16 +8,9 @@ from tinyattn.models.astromer import (
     hide_magnitudes,
 )
 from tinyattn.models.bert import BERT, Classifier, MaskedWords, mask_tokens
-from tinyattn.models.captioner import (
-    AdditiveScore,
-    Attend,
-    Captioner,
-    CaptionerCells,
-    DotScore,
-    FixedCaptioner,
-    Regions,
-    SigmoidGate,
-)
+from tinyattn.models.captioner import Captioner, FixedCaptioner
+from tinyattn.models.captioner_attention import AdditiveScore, Attend, DotScore, SigmoidGate
+from tinyattn.models.captioner_regions import CaptionerCells, Regions
 from tinyattn.models.dgcnn import DGCNN, DGCNNSegmentation
 from tinyattn.models.gpt import GPT
 from tinyattn.models.gravnet import GravNetModel
