@@ -23,7 +23,9 @@ from tests import ROOT
 PATTERNS = {
     "semicolons": r";",
     "colons": r":(?=\s+[a-z(])",
-    "what ...": r"\bwhat (?:is|was|are|were|has|have|had|it|they|the|a|an|each|others?)\b",
+    # not in a question, which is natural in a lecture
+    "what ...": r"\bwhat (?:is|was|are|were|has|have|had|it|they|the|a|an|each|others?)\b"
+    r"(?![^.!?]*\?)",
     "who ...": r"(?:^|[.:;,] +)who(?:ever)? (?!is who)[a-z]+s?\b",
     "that of": r"\b(?:that|those) of\b",
     "in place of": r"\bin (?:place of|its place)\b",
@@ -46,6 +48,7 @@ COMPARED = ("numpy", "torch.nn")
 NO_PROSE = re.compile(
     r"```.*?```|\$\$.*?\$\$|^\|.*\||`[^`]*`|\$[^$]*\$|<[^>]+>", re.DOTALL | re.MULTILINE
 )
+TITLE = re.compile(r"(?<=\d{4}, )\*[^*\n]+\*")  # of a cited work, after the year
 WORD = re.compile(r"[^\W\d_][\w'’-]*")
 
 
@@ -139,7 +142,7 @@ def cells(source):
     parts = re.split(r"^\+\+\+(.*)$", source, flags=re.MULTILINE)
     line = 1 + parts[0].count("\n")
     for head, text in zip(parts[1::2], parts[2::2], strict=True):
-        yield line, head, _no_marks(text)
+        yield line, head, _no_marks(TITLE.sub(" X ", text))
         line += text.count("\n")
 
 
@@ -159,8 +162,7 @@ def ledger(source):
 
 
 def page(source):
-    """Return [(1, text)] of a page. The titles of cited works do not count."""
-    return [(1, _no_marks(re.sub(r"\*[^*\n]+\*(?=, \[)", " X ", source)))]
+    return [(1, _no_marks(TITLE.sub(" X ", source)))]
 
 
 PYTHON = ("tinyattn/**/*.py", "coursekit/**/*.py")

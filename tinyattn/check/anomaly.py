@@ -33,7 +33,7 @@ def detect_anomaly():
     """
     observe(_look)
     try:
-        with np.errstate(all="ignore"):  # the error says more than NumPy's warnings
+        with np.errstate(all="ignore"):  # the error contains more than NumPy's warnings
             yield
     finally:
         stop_observing(_look)

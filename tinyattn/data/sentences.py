@@ -130,7 +130,7 @@ def nested(n, depth, before=2, rng=None):
     clauses[:, -1] = VERB
     fillers = rng.choice(_FILLERS, size=(n, before))
     ids = np.concatenate([fillers, clauses, np.full((n, before), PAD)], axis=1)
-    # this many of the fillers in front of the clause are removed
+    # this number of fillers before the clause is removed
     shown = before - rng.integers(before + 1, size=n)
     ids = np.take_along_axis(ids, shown[:, None] + np.arange(before + 4 * depth + 3), axis=1)
     subject = before - shown + 1

@@ -19,7 +19,7 @@ BUILTINS = {
     "open",
     "vars",
 }
-# These attributes lead from a value to the frames, code and modules behind it.
+# These attributes lead from a value to the frames, code and modules to which it belongs.
 ATTRIBUTES = {"bit_generator", "ctypes", "obj"} | {
     f"{kind}_{what}"
     for kind in ("ag", "cr", "gi")
