@@ -309,7 +309,7 @@ def _add_grade(commands):
     command.add_argument(
         "--worksheet",
         metavar="FILE",
-        help="fill the points into the table that Moodle or Canvas exported",
+        help="enter the points in the table that Moodle or Canvas exported",
     )
     command.add_argument(
         "--settings", metavar="FILE", help="class.toml: when homework is due, what late days cost"
@@ -327,7 +327,8 @@ def _add_bundle(commands):
         "the lecturer, and the library with its data as a wheel, whose checks of the homework are\n"
         "packed. Sample solutions, answers to open questions and lecturer's pages are not in it.\n"
         "A check runs on the student's machine and compares with an answer of its own, so whoever\n"
-        "unpacks it on purpose can read that answer; the hidden inputs of 'grade' are there too.",
+        "unpacks it on purpose can read that answer. The hidden inputs of 'grade' are not in it,\n"
+        "because they depend on a number that is drawn for each class.",
         "tinyattn bundle class --lectures 00 03 04 hw00 hw04",
     )
     command.add_argument("folder", nargs="?", metavar="FOLDER", help="default: build/class")

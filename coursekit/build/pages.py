@@ -157,7 +157,7 @@ def plan(root):
 
 
 def _rows_of_plan(cells):
-    rows = ["| | lecture | slides, short version | minutes, short version | slides | minutes |"]
+    rows = ["| | lecture | slides (short) | minutes (short) | slides (full) | minutes (full) |"]
     rows.append("|---|---|---|---|---|---|")
     for document, of_one in cells.items():
         parts = slides(of_one)

@@ -96,7 +96,7 @@ def public_names():
         for name in exported(module):
             thing = getattr(import_module(module), name)
             if inspect.ismodule(thing):
-                continue  # the object is listed elsewhere
+                continue  # a module is not a name of its own; PLACES lists the modules with pages
             known = found.get(id(thing))
             if known is None:
                 found[id(thing)] = Name(module, prefix, name)

@@ -91,10 +91,11 @@ def _homework(text, tasks):
         yield "'Homework' has no line 'Open question 7b: *...*'"
     elif f"**{asked[1]}.**" not in tasks:
         yield f"the homework has no question {asked[1]}"
-    most = re.search(r"^\| answer \| marks of (\d+) \|$", text, re.MULTILINE)
+    most = re.search(r"^\| answer \| marks \(out of (\d+)\) \|$", text, re.MULTILINE)
     marks = [int(mark) for mark in re.findall(r"\| (\d+)[^|]*\|$", text, re.MULTILINE)]
     if not most or len(marks) < FEWEST_ANSWERS:
-        yield f"'Homework' needs a table '| answer | marks of N |' of {FEWEST_ANSWERS} answers"
+        table = "| answer | marks (out of N) |"
+        yield f"'Homework' needs a table '{table}' of {FEWEST_ANSWERS} answers"
     elif max(marks) != int(most[1]) or min(marks) >= int(most[1]):
         yield "the table must contain an answer with all marks, and one with fewer"
 

@@ -23,7 +23,7 @@ from tinyattn.course import checks
 from tinyattn.course.checks.judging import NotAsked, Outcome
 from tinyattn.course.project import CHECKS, CourseError, install, write_text
 
-CACHE = ".grading"  # results that are already graded, in the folder of the submissions
+CACHE = ".grading"  # folder for the marks of an earlier grading, inside the folder of submissions
 
 
 def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=None, settings=None):

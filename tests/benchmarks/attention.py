@@ -140,7 +140,7 @@ def main(rounds=11):
         )
     note = (
         "With a causal mask, only visible positions are counted as work. With padding, all keys "
-        "are counted, also those that are skipped, so these rows can exceed 100% of the peak."
+        "are counted, including those that are skipped, so these rows can exceed 100% of the peak."
     )
     print(foot(rounds, np, torch, ta, peak=peak, note=note))
 

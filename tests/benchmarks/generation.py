@@ -171,7 +171,7 @@ def works():
     small = GPT(65, 128, 4, 4, 256, rng=0)
     torch_small = TorchGPT(small, 4, 4)
     yield "GPT, 4 layers, d = 128: 100 tokens", generating(small, torch_small, 1, 8, 100, 65)
-    yield "the same, 12 texts at once", generating(small, torch_small, 12, 8, 100, 65)
+    yield "the same, 12 texts at the same time", generating(small, torch_small, 12, 8, 100, 65)
     middle = GPT(65, 384, 6, 6, 256, rng=0)
     yield (
         "GPT, 6 layers, d = 384: 100 tokens",

@@ -421,7 +421,7 @@ def test_in_a_browser_formulas_are_set_and_pages_fit(built, page, tmp_path):
         ('["notebook-only"]', '["N14"]', "N14 tags a cell that is not a heading"),
         ('["notebook-only"]', '["3min"]', "3min tags a cell that is not a heading"),
         ("total = 1 + 1", "%timeit 1", "is not plain Python"),
-        ("total = 1 + 1", 'course.claim("C002", True)', "C002: a cell has one claim, and it is"),
+        ("total = 1 + 1", 'course.claim("C002", True)', "C002: a cell must have only one claim"),
         ("    pass\n", "    pass\n" + "1\n" * 34, "37 lines of code in the deck"),
     ],
 )

@@ -113,7 +113,7 @@ def test_a_whole_page_lacks_nothing():
         (r"\d+ to \d+ minutes", "an hour", "30 to 60 minutes"),
         (r"Open question 7a", "A question", "no line 'Open question"),
         (r"Open question 7a", "Open question 9z", "has no question 9z"),
-        (r"marks of 2", "marks", "table"),
+        (r"marks \(out of 2\)", "marks", "table"),
         (r"\| 1: ", "| good: ", "table"),
         (r"\| 1: ", "| 2: ", "one with fewer"),
     ],

@@ -10,7 +10,7 @@ from types import CellType, CodeType, FunctionType
 from tinyattn.course.project import CourseError, find
 
 ALIKE = 0.6  # cells are versions of one cell if this fraction of their characters agrees
-BUILDING = "TINYATTN_BUILDING"  # set while a text is executed into its notebook
+BUILDING = "TINYATTN_BUILDING"  # environment variable, set while a notebook is built from its text
 CLAIM = "course.claim("
 SHOWN = 4  # number of lines of a change that are shown
 NO_CHANGE = ("course.predict", "course.compare", "course.answer", "%", "!", "?", "help(")

@@ -365,7 +365,8 @@ NUMPY_FUNCTIONS = """
     sign signbit sinc sinh sqrt squeeze subtract swapaxes tan tanh transpose true_divide trunc
     unique vdot vsplit where
 """.split()
-# those of them that need further arguments, besides functions of two numbers such as np.divide
+# Those of them that need further arguments. Functions of two numbers, such as np.divide, are not in
+# this list, because `_arguments` recognizes them by their `nin`.
 MORE_ARGUMENTS = """
     allclose broadcast_to clip cross dsplit fill_diagonal hsplit inner isclose kron moveaxis
     nanquantile outer put quantile resize select swapaxes vdot vsplit

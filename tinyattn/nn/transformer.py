@@ -272,8 +272,6 @@ def _checked_mask(attention, name, mask, x, context):
 def _clones(layer, n):
     """Return n copies of a layer that share its generator, so that they drop different features."""
     shared = [m.rng for m in layer.modules() if getattr(m, "rng", None) is not None]
-    # nn.SkipInit shares read-only arrays
-    shared += [p.data for p in layer.parameters() if not p.data.flags.writeable]
     return ModuleList([deepcopy(layer, {id(x): x for x in shared}) for _ in range(n)])
 
 

@@ -175,7 +175,7 @@ def var(x, axis=None, keepdims=False, ddof=0):
     centred = x - mean(x, axis, True)
     total = sum(centred * centred, axis, keepdims)
     n = count_of(x, axis) - ddof
-    return total / (n if n > 0 else 0)  # infinite if there are too few numbers, as in NumPy
+    return total / (n if n > 0 else 0)  # NaN or infinite if there are too few numbers, as in NumPy
 
 
 def std(x, axis=None, keepdims=False, ddof=0):
