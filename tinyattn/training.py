@@ -502,7 +502,7 @@ def accuracy(model, x, y):
 
     Raises:
         ValueError: y does not have the shape of the scores without their last axis, there is only
-            one class, or a class in y is not a whole number from 0 to C - 1
+            one class, there are no examples, or a class in y is not a whole number from 0 to C - 1
         TypeError: y does not contain numbers, or model cannot be called
     """
     if not callable(model):
@@ -524,6 +524,10 @@ def accuracy(model, x, y):
         raise ValueError(
             f"accuracy: model(x) has scores of shape {scores.shape}, so y must be classes of shape "
             f"{scores.shape[:-1]}, got shape {y.shape}{advice}"
+        )
+    if y.size == 0:
+        raise ValueError(
+            f"accuracy: there are no examples, because y has shape {y.shape}. Pass at least one"
         )
     if y.dtype.kind not in "iufb":
         raise TypeError(

@@ -23,6 +23,12 @@ def test_results_without_connection_say_so():
         np.sum(leaf(3).detach() * 2).backward()
     with pytest.raises(RuntimeError, match="does not depend"):
         (leaf(3) > 0).backward()
+    ids = Tensor([1, 2])
+    ids.requires_grad = True
+    with pytest.raises(RuntimeError, match="Did you forget .* or from whole numbers"):
+        np.sum(ids * 2).backward()
+    with pytest.raises(TypeError, match="Convert whole numbers first, with .astype"):
+        np.sum(ids * 2.5).backward()
 
 
 def test_object_arrays_are_refused():

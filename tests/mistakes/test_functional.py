@@ -275,6 +275,8 @@ def test_labels_0_and_1_for_one_column_of_scores(loss):
         (lambda: F.pad(np.ones(2, np.int8), (1, 1), value=300), ValueError, "300 cannot .* int8"),
         (lambda: F.leaky_relu([1.0], "a"), TypeError, "negative_slope must be a number, got 'a'"),
         (lambda: F.elu([1.0], None), TypeError, "alpha must be a number, got None"),
+        (lambda: F.lgamma("a"), TypeError, "expected numbers or booleans, got data of type str"),
+        (lambda: F.digamma(None), TypeError, "expected numbers or booleans, got None"),
         (lambda: F.softplus([1.0], threshold="a"), TypeError, "threshold must be a number"),
         (lambda: F.normalize(ones(3)), ValueError, r"shape \(3,\) has no axis 1. .* axis=-1"),
         (lambda: F.normalize(ones(2, 2), 3, None), NotImplementedError, "several axes is not"),

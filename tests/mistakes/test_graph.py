@@ -355,6 +355,11 @@ def test_numbers_that_cannot_be_meant_are_refused():
         layer(x, g, np.array([-1.0]))
     with pytest.raises(ValueError, match="a number for each edge, got list"):
         layer(x, g, [1.0])
+    for bad in (np.nan, np.inf):
+        with pytest.raises(
+            ValueError, match="edge_weight is NaN .* 1 of 1 edges, first for edge 0"
+        ):
+            layer(x, g, np.array([bad]))
     for name in (*REDUCE, "softmax"):
         with pytest.raises(TypeError, match=f"segment_{name}: values must be numbers, got bool"):
             getattr(graph, f"segment_{name}")(np.array([True]), np.array([0]), 1)

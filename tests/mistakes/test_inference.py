@@ -31,6 +31,12 @@ def test_a_cache_of_other_sizes_names_both():
         other(ta.tensor(np.ones((2, 1, 48), np.float32)), cache=cache)
 
 
+def test_a_subclass_is_named_with_its_article():
+    own = type("OwnLinear", (nn.Linear,), {})
+    with pytest.raises(inference.CannotCompile, match="is an OwnLinear, a subclass of Linear"):
+        inference.compile(own(2, 2))
+
+
 def test_a_changed_layer_is_named_with_what_was_changed(monkeypatch):
     model = models.BERT(8, 16, 2, 2, rng=0).eval()
     linear = model.encoder.layers[1].linear2

@@ -392,6 +392,13 @@ def test_what_a_molecule_attention_transformer_refuses():
         small_mat()(atoms, D[:, :2], bonds, mask)
     with pytest.raises(ValueError, match="mask must be bool"):
         small_mat()(atoms, D, bonds, mask[:, :3])
+    for i, name, index in ((0, "atoms", r"\(1, 0\)"), (1, "distances", r"\(1, 0, 1\)")):
+        bad = [atoms.astype(float), D.astype(float)]
+        bad[i][1, 0, 1] = np.nan
+        found = f"{name} are NaN or infinite for 1 of .* first at index {index}. Pass a mask"
+        for call in (small_mat(), small_mat().attention_maps):
+            with pytest.raises(ValueError, match=found):
+                call(*bad, bonds, mask)
     with pytest.raises(ValueError, match="three weights"):
         small_mat(lambdas=(0.5, 0.5))
     with pytest.raises(ValueError, match="three weights"):
@@ -568,6 +575,13 @@ def test_numbers_of_features_that_are_not_tuples():
     for make in (lambda w: models.DGCNN(3, 2, widths=w), lambda w: models.DGCNN(3, 2, hidden=w)):
         with pytest.raises(TypeError, match=r"DGCNN: .* must be a tuple .* got 8. Write \(8,\)"):
             make(8)
+        with pytest.raises(TypeError, match=r"got array\(\[8, 8\]\). Write (widths|hidden).tolist"):
+            make(np.array([8, 8]))
+        for wrong in ("8", None):
+            with pytest.raises(
+                TypeError, match=r"must be a tuple .* got .*. Write, for example, \("
+            ):
+                make(wrong)
     for widths in (8, (8, 8)):
         with pytest.raises(TypeError, match="ParticleNet: widths must be a tuple for each block"):
             models.ParticleNet(4, widths=widths)

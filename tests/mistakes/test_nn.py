@@ -1,6 +1,7 @@
 """Mistakes with modules and layers: the error that each must raise."""
 
 import re
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -40,6 +41,8 @@ def test_a_forgotten_container_is_refused():
             TypeError, match=r"would not be trained. Put modules into nn.ModuleList"
         ):
             Forgets(parts)
+    with pytest.raises(TypeError, match="is an OrderedDict of modules or parameters"):
+        Forgets(OrderedDict(a=nn.Tanh()))
     assert len(list(Forgets(nn.ModuleList([nn.Linear(1, 1), nn.Tanh()])).parameters())) == 2
 
 
@@ -269,6 +272,26 @@ def test_positions_that_an_encoding_does_not_have(module):
         module(ta.tensor(np.ones((2, 5, 4))), np.arange(5) + 5)
 
 
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.PositionalEncoding(4, 9),
+        nn.LearnedPositionalEmbedding(9, 4, rng=0),
+        nn.ConcatPositionalEncoding(2, 9),
+        nn.RotaryEmbedding(4),
+        nn.InterleavedRotaryEmbedding(4),
+    ],
+    ids=repr,
+)
+def test_positions_of_more_sequences_than_x_has(module):
+    for shape, B in (((3, 4), 1), ((3, 4), 2), ((1, 3, 4), 2), ((1, 2, 3, 4), 2)):
+        expected = (
+            rf"positions \[B, T\] need .* same B, got positions \({B}, 3\) and x \({shape[0]}, "
+        )
+        with pytest.raises(ValueError, match=expected):
+            module(x(*shape), np.zeros((B, 3), int))
+
+
 @pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
 def test_another_order_of_axes_is_explained(name):
     layer, rest = getattr(nn, name), ("tanh",) if name == "RNN" else ()
@@ -395,7 +418,11 @@ MORE_BAD_LAYERS = [
     (lambda: nn.LearnedPositionalEmbedding(5, 4)(x(2, 3, 1)), r"x must be \[B, T, 4\]"),
     (lambda: nn.LearnedPositionalEmbedding(5, 4, std=-1), "expected 0 <= std"),
     (lambda: nn.ConcatPositionalEncoding(4)(x(4)), r"x must be \[B, T, d\]"),
-    (lambda: nn.RotaryEmbedding(4)(x(2, 3, 4), np.zeros((3, 3), int)), "each row of x .2, 3, 4."),
+    (
+        lambda: nn.RotaryEmbedding(4)(x(2, 3, 4), np.zeros((3, 3), int)),
+        r"got positions \(3, 3\) and x \(2, 3, 4\). Pass positions \[T\]",
+    ),
+    (lambda: nn.RotaryEmbedding(4)(x(2, 3, 4), np.zeros((2, 2), int)), "each row of x .2, 3, 4."),
     (lambda: nn.KeyValueCache().append(x(1, 2, 3, 4), x(1, 2, 1, 4)), "the same B, H and T"),
     (lambda: nn.KeyValueCache().truncate(0.5), r"one for each row of the cache \[B\] = \(1,\)"),
     (lambda: nn.KeyValueCache().truncate([0, 0]), "got int64 of shape .2,."),
@@ -416,11 +443,6 @@ MORE_BAD_LAYERS = [
     (lambda: nn.Flatten()(x(3)), r"pass x\[None\]"),
     (lambda: nn.BatchNorm1d(3)(x(2, 4, 3)), r"write np.swapaxes\(x, 1, 2\)"),
     (lambda: nn.BatchNorm2d(3)(x(2, 4, 4, 3)), r"write np.moveaxis\(x, -1, 1\)"),
-    (lambda: nn.ConcatPositionalEncoding(4)(x(3, 4), [[0, 1, 2]]), r"Pass positions \[T\]"),
-    (
-        lambda: nn.ConcatPositionalEncoding(4)(x(1, 1, 4), [[0], [1]]),
-        r"positions .2, 1. and x .1, ",
-    ),
     (lambda: nn.TransformerEncoder(2, ENCODER.layers[0]), "got a TransformerEncoderLayer$"),
     (lambda: ENCODER.attention_maps(x(2, 3, 7)), r"TransformerEncoderLayer: x must be \[B, T, 8"),
     (lambda: DECODER.attention_maps(x(2, 3, 8), x(2, 3, 7)), r"memory must be \[B, S, 8\]"),
@@ -428,6 +450,10 @@ MORE_BAD_LAYERS = [
     (lambda: TRANSFORMER(x(3, 8), x(4, 8), None, np.ones(4, bool)), "tgt_mask must be"),
     (lambda: nn.GroupedQueryAttention(6, 2), "d_model / num_heads must be even, .* got 6 / 2 = 3"),
     (lambda: nn.ISAB(8, 2)(x(2, 3, 8), np.ones((2, 3), bool)), r"ISAB: mask .* = \(2, 1, 3\)"),
+    (
+        lambda: nn.MAB(8, 2)(x(2, 3, 8), x(2, 5, 8), np.ones((2, 5), bool)),
+        r"^MAB: mask must be .* = \(2, 2, 3, 5\)",
+    ),
     (lambda: nn.SAB(8, 2)(x(3, 8), np.ones(3, bool)), r"SAB: mask .* pass keep\[None, :\]"),
     (lambda: nn.PMA(8, 2)(x(2, 3, 7)), r"PMA: x must be a batch of sets \[B, N, 8\]"),
     (lambda: ENCODER(x(2, 3, 7)), r"TransformerEncoderLayer: x must be \[B, T, 8\] or \[T, 8\]"),
@@ -489,8 +515,12 @@ WRONG_KINDS = [
     (lambda: nn.LSTM(3, 4)(1, 2, 3, 4), r"^LSTM.forward\(\) takes from 2 to 4"),
     (lambda: nn.Conv1d(3, 4, 1)(1, 2), r"^Conv1d.forward\(\) takes 2"),
     (lambda: GROUPED(x(2, 3, 8), np.ones((3, 3))), r"mask must be bool .* got float64. Compare"),
+    (lambda: nn.MAB(4)(x(2, 3, 4), x(2, 5, 4), x(3, 5)), r"^MAB: mask must be bool .* Compare"),
+    (lambda: nn.SAB(4)(x(2, 3, 4), x(2, 1, 3)), "^SAB: mask must be bool .* got float32"),
+    (lambda: nn.ISAB(4)(x(2, 3, 4), x(2, 1, 3)), "^ISAB: mask must be bool .* got float32"),
     (lambda: nn.Tanh().train(x(3)), "Tanh.train: mode must be True or False, got ndarray. To tr"),
     (lambda: nn.Tanh().train(0), "mode must be True or False, got 0. To train"),
+    (lambda: nn.Linear(1, 1).requires_grad_(5), "must be True or False, got 5. Write requires"),
     (lambda: nn.Tanh().summary((2, 3)), r"got the tuple \(2, 3\). .* pass np.zeros\(\(2, 3\)"),
     (lambda: nn.Sequential(nn.Tanh(), [nn.Tanh()]), r"got list. Write \* before the list"),
     (lambda: nn.ModuleDict({"a": [nn.Tanh()]}), "got list. Put its modules into an nn.Sequential"),

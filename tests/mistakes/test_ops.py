@@ -26,6 +26,12 @@ REFUSED = {
         lambda x: np.reshape(x, (4, 3), order="F"),
         "no order=.*Leave it out .to reshape column by column",
     ),
+    "ravel order": (
+        lambda x: np.ravel(x, order="F"),
+        "no order=.*Leave it out .to go column by column",
+    ),
+    "sort order": (lambda x: np.sort(x, order="a"), "np.sort .* no order=.*Leave it out$"),
+    "exp order": (lambda x: np.exp(x, order="F"), "np.exp .* no order=. Leave it out$"),
     "take mode": (lambda x: np.take(x, [1], mode="clip"), "np.take on Tensors takes no mode="),
     "diff prepend": (lambda x: np.diff(x, prepend=0), "np.diff on Tensors takes no prepend="),
     "concatenate casting": (lambda x: np.concatenate([x], casting="no"), "takes no casting="),
@@ -122,6 +128,8 @@ def test_loops_and_kernels_name_the_numbers_they_take():
     for impl in ("sums", "kernel"):
         with pytest.raises(TypeError, match='float32 or float64, got float16. Use impl="numpy"'):
             F.scaled_dot_product_attention(x, x, x, impl=impl)
+    with pytest.raises(ValueError, match="^scaled_dot_product_attention: impl must be one of"):
+        F.scaled_dot_product_attention(x, x, x, impl="x")
 
 
 A = normal(4, 3)
@@ -220,6 +228,9 @@ def test_quantized_matrices_that_are_refused():
         quantized_linear(x, good, impl="tensor")
     with pytest.raises(TypeError, match="takes float32 or float64, got float16"):
         quantized_linear(x.astype(np.float16), good, impl="kernel")
+    for impl in ("auto", "numpy", "sums"):
+        with pytest.raises(TypeError, match="x must be real numbers, got complex64. Pass x.real"):
+            quantized_linear(x + 1j, good, impl=impl)
 
 
 @pytest.mark.parametrize("name", ["gradient", "partition", "linspace"])

@@ -139,6 +139,10 @@ def no_window():
             lambda: plot.scatter(np.eye(2), [0, 2], names=["a"]),
             "each class from 0 to 2, got 1 entry",
         ),
+        (
+            lambda: plot.scatter(np.eye(2), [0, 1], names={"a", "b"}),
+            "names must be a list with a name for each class, got {'",
+        ),
         (lambda: plot.decision_boundary(lambda p: 3.0, np.eye(2), [0, 1]), "it returned shape"),
         (lambda: plot.decision_boundary(lambda p: None, np.eye(2), [0, 1]), "returned NoneType"),
         (lambda: plot.decision_boundary(3, np.eye(2), [0, 1]), "predict must be a function"),
@@ -155,6 +159,10 @@ def no_window():
             lambda: plot.images(np.zeros((2, 8, 8)), ["a"]),
             "titles must have 2 entries, one for each image, got 1",
         ),
+        (
+            lambda: plot.images(np.zeros((2, 8, 8)), {"a", "b"}),
+            "titles must be a list with an entry for each image, got {'",
+        ),
         (lambda: plot.images(np.zeros((2, 8, 8)), columns=-1), "1 <= columns, got columns=-1"),
         (lambda: plot.images(np.zeros((2, 8, 8)), columns=0), "1 <= columns, got columns=0"),
         (lambda: plot.images(np.zeros((2, 8, 8)), columns=1.5), "columns must be a whole number"),
@@ -164,6 +172,8 @@ def no_window():
         (lambda: plot.figure(0), "plot.figure: expected 1 <= rows, got rows=0"),
         (lambda: plot.figure(size=3), r"size must be a pair of numbers \(width, height\)"),
         (lambda: plot.figure(size=(0, 1)), "both above 0"),
+        (lambda: plot.figure(size=np.array([3, 0])), "both above 0"),
+        (lambda: plot.scatter(np.eye(2), size=0), "size must be a pair .* got size=0"),
         (lambda: plot.layout(3), "plot.layout: graph must be a graph.Graph, got int"),
         (lambda: plot.layout(KARATE, 0), "1 <= dimensions, got dimensions=0"),
         (

@@ -63,6 +63,11 @@ def test_what_is_refused(what, error, words):
         what()
 
 
+def test_a_page_in_a_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(FileNotFoundError, match="trace: a.html cannot .* no folder .*b. Make it"):
+        examples.perceptron().save(tmp_path / "b" / "a.html")
+
+
 def test_a_block_without_a_loss():
     with pytest.raises(RuntimeError, match="holds a single number"), ta.trace():
         np.ones(3)

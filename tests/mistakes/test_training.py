@@ -148,6 +148,12 @@ def test_accuracy_of_one_column_of_scores_is_refused():
         training.accuracy(lambda x: x, np.ones((3, 1), np.float32), [[1], [0], [1]])
 
 
+def test_accuracy_of_no_examples_is_refused():
+    for shape in ((0, 3), (2, 0, 3)):
+        with pytest.raises(ValueError, match="accuracy: there are no examples, .* Pass at least"):
+            training.accuracy(lambda x: x, np.ones(shape), np.zeros(shape[:-1], int))
+
+
 def test_accuracy_needs_a_class_for_each_example():
     scores = np.array([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match=r"classes of shape \(3,\), got shape \(2,\)"):

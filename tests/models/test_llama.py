@@ -92,6 +92,16 @@ def test_sizes_are_read_from_a_state_dict():
         np.testing.assert_allclose(logits(again, IDS), logits(ours, IDS), atol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(2, 0), (0, 0), (0, 3)])
+def test_without_tokens_there_are_no_logits(shape):
+    model, ids = llama(), np.zeros(shape, int)
+    y = model(ids)
+    assert y.shape == (*shape, model.embed_tokens.weight.shape[0])
+    y.sum().backward()
+    assert not model.layers[0].self_attn.k_proj.weight.grad.any()
+    assert logits(model, ids, model.empty_cache()).shape == y.shape
+
+
 def test_checks_and_cache():
     model = llama()
     check.causal(model, IDS).expect()

@@ -56,6 +56,14 @@ def test_positions_are_counted_from_zero_or_given(module):
         module(ta.tensor(normal(1, 10, 4)))
 
 
+def test_positions_of_several_sequences_with_heads():
+    x, t = normal(2, 2, 5, 4), np.array([np.arange(5), np.arange(5) + 3])
+    for module in (nn.PositionalEncoding(4), nn.ConcatPositionalEncoding(4), nn.RotaryEmbedding(4)):
+        y = module(ta.tensor(x), t).data
+        for b in range(2):
+            assert (y[b] == module(ta.tensor(x[b]), t[b]).data).all()
+
+
 def test_appended_positions_leave_the_features_alone():
     x = normal(2, 5, 4)
     y = unwrap(nn.ConcatPositionalEncoding(6), x)

@@ -84,6 +84,17 @@ def test_poolings_are_what_they_are_called():
         np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
+def test_the_attention_of_a_block_can_be_replaced():
+    class Mean(nn.Module):
+        def forward(self, x, y, mask=None):
+            return np.broadcast_to(np.mean(y, axis=1, keepdims=True), x.shape)
+
+    block = nn.MAB(D, 2, rng=0)
+    block.attention = Mean()
+    y = block(x(), x(seed=1), np.ones((1, N), bool))
+    assert y.shape == x().shape
+
+
 def test_class_attention_sees_the_set_and_itself():
     model = nn.ClassAttention(D, H, rng=0).astype(np.float64)
     c = ta.tensor(x(1, seed=2))

@@ -76,6 +76,19 @@ def test_into_an_axes_that_exists():
         assert len(where.lines) == 1
 
 
+def test_a_size_may_be_an_array():
+    size = np.array([3.0, 2.0])
+    for picture in (
+        plot.figure(size=size),
+        plot.scatter(np.eye(2), size=size),
+        plot.images(np.ones((2, 3, 3)), size=size),
+        plot.heatmap({"a": np.eye(2), "b": np.eye(2)}, size=size),
+        plot.bars({"a": 1, "b": 2}, horizontal=True, size=size),
+        plot.attention_lines(np.eye(2), ["a", "b"], size=size),
+    ):
+        assert picture.figure.get_size_inches().tolist() == [3, 2]
+
+
 def test_letters_are_legible_and_backgrounds_white():
     picture = plot.curves([1, 2], {"a": [3, 4]}, xlabel="x", ylabel="y", title="t")
     ax = picture.ax

@@ -46,6 +46,13 @@ def test_three_ways_to_ask():
     assert node(called, "x")["grad"].tolist() == [1.0, 2.0]  # arrays of floats get one
 
 
+def test_a_page_is_saved_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    path = examples.perceptron().save("~/trace.html")
+    assert path == tmp_path / "trace.html" and path.exists()
+
+
 def test_backward_and_a_step_of_training_inside_the_block():
     """The values are those of the forward pass, not those after the step."""
     model = nn.Linear(2, 1)

@@ -35,10 +35,10 @@ def run(function, args, options):
     name = f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
     name = name.replace("numpy", "np", 1)
     takes, wrong = ", ".join(signature(f).parameters), [k for k in unknown if k in asked]
-    what = "fewer arguments by position, and only"
-    if wrong:
-        what = f"no {', '.join(wrong)}=, only"
-    hint = INSTEAD.get(wrong[0] if wrong else "by position", "Without a gradient, pass x.numpy()")
+    what = f"no {', '.join(wrong)}=, only" if wrong else "fewer arguments by position, and only"
+    option = wrong[0] if wrong else "by position"
+    hint = INSTEAD.get(option, "Without a gradient, pass x.numpy()")
+    hint = INSTEAD.get(f"{name} {option}", hint)
     raise TypeError(f"{name} on Tensors takes {what} {takes}. {hint.format(name=name)}") from cause
 
 

@@ -96,13 +96,8 @@ class PooledBuffer:
         self.memory = _taken(size)
         if self.memory is None:
             self.memory = aligned(size, np.uint8)
-        data = self.memory.ctypes.data, False  # False: may be written to
-        self.__array_interface__ = {
-            "version": 3,
-            "data": data,
-            "shape": shape,
-            "typestr": dtype.str,
-        }
+        at = self.memory.ctypes.data, False  # False: may be written to
+        self.__array_interface__ = {"version": 3, "data": at, "shape": shape, "typestr": dtype.str}
 
     # when Python ends, the module may already be gone
     def __del__(self, spare=_spare, numbers=_numbers):

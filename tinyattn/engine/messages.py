@@ -33,13 +33,16 @@ INSTEAD = {
     "where": "Select elements with x[mask], or replace the others with np.where(mask, x, value)",
     "by position": "Pass the first by position and the others by name",
     "dtype": "Convert before or after, with x.astype(dtype)",
-    "order": "Leave it out (to reshape column by column, use x.T)",
+    "order": "Leave it out",
+    "np.reshape order": "Leave it out (to reshape column by column, use x.T)",
+    "np.ravel order": "Leave it out (to go column by column, use x.T)",
     "casting": "Convert before, with x.astype(dtype)",
     "descending": "Write -np.sort(-x), or np.argsort(-x) for the indices",
 }
 NO_GRAPH = (
     "backward: this tensor does not depend on anything that requires a gradient. Did you forget "
-    "requires_grad=True, or compute it under no_grad() or from plain arrays (.numpy(), .detach())?"
+    "requires_grad=True, or compute it under no_grad(), from plain arrays (.numpy(), .detach()) or "
+    "from whole numbers?"
 )
 FREED = (
     "backward: this graph was freed by an earlier backward pass. Compute the result again, or add "

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tinyattn.engine.convert import to_array
+from tinyattn.engine.convert import as_float
 from tinyattn.ops.gamma import polygamma
 
 
@@ -14,11 +14,12 @@ def lgamma(x):
     At the poles 0, -1, -2, …, the result is ∞. For x < ½, the function is computed as
     ln π - ln |sin πx| - ln Γ(1 - x).
     """
+    x = as_float(x)
     left, inner = _mirrored(x)
     y = polygamma(inner, 0)
     with np.errstate(divide="ignore"):
         mirrored = math.log(math.pi) - np.log(np.absolute(np.sin(_from_pole(x, left)))) - y
-    return np.where(np.equal(to_array(x), -np.inf), np.inf, np.where(left, mirrored, y))
+    return np.where(np.equal(x.data, -np.inf), np.inf, np.where(left, mirrored, y))
 
 
 def digamma(x):
@@ -27,6 +28,7 @@ def digamma(x):
     At the poles 0, -1, -2, …, where ψ has no value, the result is -inf. For x < ½, the function is
     computed as ψ(1 - x) - π / tan πx.
     """
+    x = as_float(x)
     left, inner = _mirrored(x)
     y = polygamma(inner, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -35,7 +37,7 @@ def digamma(x):
 
 def _mirrored(x):
     """Return (x < ½, the larger of x and 1 - x), both for each element of x."""
-    left = np.less(to_array(x), 0.5)
+    left = np.less(x.data, 0.5)
     return left, np.where(left, np.subtract(1, x), x)
 
 
@@ -44,6 +46,6 @@ def _from_pole(x, left):
 
     Where `left` (x < ½) is False, the result is not used. It is π/2, so that sin and tan are not 0.
     """
-    left = left & np.isfinite(to_array(x))
-    near = np.where(left, np.rint(np.where(left, to_array(x), 0)), 0)
+    left = left & np.isfinite(x.data)
+    near = np.where(left, np.rint(np.where(left, x.data, 0)), 0)
     return np.pi * np.where(left, np.subtract(x, near), 0.5)

@@ -66,8 +66,8 @@ class GCNConv(Module):
             edge_weight   w, an array with a number for each edge [E], or None for 1
 
         Raises:
-            ValueError: x is not [N, in_channels], edge_weight is not an array [E] of numbers, or
-                the weights of the edges to a node have a negative sum
+            ValueError: x is not [N, in_channels], edge_weight is not an array [E] of finite
+                numbers, or the weights of the edges to a node have a negative sum
             TypeError: x is not an array, or `graph` is not a Graph
         """
         x = nodes("GCNConv", x, graph, self.in_channels)
@@ -111,6 +111,13 @@ class GCNConv(Module):
             raise ValueError(
                 f"GCNConv: edge_weight must be an array [{graph.num_edges}] with a number for each "
                 f"edge, got {got}"
+            )
+        elif not np.isfinite(to_array(w)).all():
+            bad = np.flatnonzero(~np.isfinite(to_array(w)))
+            raise ValueError(
+                f"GCNConv: edge_weight is NaN or infinite for {len(bad)} of {len(w)} edges, first "
+                f"for edge {bad[0]}. Leave out these edges, or look for NaN where the weights are "
+                "computed"
             )
         if not self.add_self_loops:
             return graph, w

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.ranges import is_number
 
 
 def check_points(name, x, features=None, what="x"):
@@ -135,9 +137,14 @@ def check_widths(name, **widths):
     """Raise TypeError unless each argument is a tuple or list of numbers of features."""
     for argument, value in widths.items():
         if not isinstance(value, tuple | list):
+            advice = "Write, for example, (64, 64)"
+            if is_number(value, whole=True):
+                advice = f"Write ({value!r},) for one layer"
+            elif isinstance(value, np.ndarray | Tensor):
+                advice = f"Write {argument}.tolist()"
             raise TypeError(
                 f"{name}: {argument} must be a tuple with a number of features for each layer, got "
-                f"{value!r}. Write ({value!r},) for one layer"
+                f"{value!r}. {advice}"
             )
 
 

@@ -53,7 +53,7 @@ class QuantizedLinear(_InBlocks):
 
         Raises:
             ValueError: the last axis of x does not have `in` features, or impl is unknown
-            TypeError: impl does not support the dtype of x
+            TypeError: x is complex, or impl does not support its dtype
         """
         return quantized_linear(x, self.blocks, impl)
 

@@ -122,8 +122,8 @@ class DGCNN(_OnFeatures):
             k=k,
             embedding=embedding,
         )
-        check_sizes(self, widths=widths, hidden=hidden)
         check_widths(type(self).__name__, widths=widths, hidden=hidden)
+        check_sizes(self, widths=widths, hidden=hidden)
         check_range(type(self).__name__, 0, 1, dropout=dropout)
         if not widths:
             raise ValueError(
@@ -203,8 +203,8 @@ class DGCNNSegmentation(_OnFeatures):
             k=k,
             embedding=embedding,
         )
-        check_sizes(self, widths=widths, hidden=hidden)
         check_widths(type(self).__name__, widths=widths, hidden=hidden)
+        check_sizes(self, widths=widths, hidden=hidden)
         check_range(type(self).__name__, 0, 1, dropout=dropout)
         if not widths:
             raise ValueError(

@@ -200,7 +200,8 @@ class MoleculeAttentionTransformer(nn.Module):
 
         Raises:
             ValueError: atoms are not [B, N, features], distances or bonds are not [B, N, N], mask
-                is not [B, N], or bonds or mask are not bool
+                is not [B, N], bonds or mask are not bool, or a feature or distance of atoms is not
+                finite
             TypeError: atoms or distances are not an array of numbers
         """
         x, geometry, mask = self._start(atoms, distances, bonds, mask)
@@ -283,4 +284,16 @@ def _check_molecules(atoms, distances, bonds, mask, C):
             f"{name}: mask must be bool of shape {atoms.shape[:2]} with True for atoms, got "
             f"{mask.dtype} of shape {mask.shape}"
         )
-    return bonds & mask[:, :, None] & mask[:, None, :], mask
+    pairs = mask[:, :, None] & mask[:, None, :]
+    for argument, used, parts, finite in (
+        ("atoms", mask, "atoms", np.isfinite(to_array(atoms)).all(axis=2)),
+        ("distances", pairs, "pairs of atoms", np.isfinite(to_array(distances))),
+    ):
+        bad = np.argwhere(used & ~finite)
+        if len(bad):
+            raise ValueError(
+                f"{name}: {argument} are NaN or infinite for {len(bad)} of {used.sum()} {parts}, "
+                f"first at index {tuple(bad[0].tolist())}. Pass a mask that is False for padding, "
+                "or leave out these molecules"
+            )
+    return bonds & pairs, mask

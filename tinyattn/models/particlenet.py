@@ -28,8 +28,8 @@ class EdgeConvBlock(Module):
     """
 
     def __init__(self, in_features, widths, k, rng=None):
-        check_sizes(self, in_features=in_features, widths=widths, k=k)
         check_widths("EdgeConvBlock", widths=widths)
+        check_sizes(self, in_features=in_features, widths=widths, k=k)
         rng, self.k = generator(rng), k
         layers, sizes = [], [2 * in_features, *widths]
         for a, b in zip(sizes[:-1], sizes[1:], strict=True):

@@ -281,7 +281,7 @@ class MultiheadAttention(Module):
                 f"{k.shape}, v {v.shape}"
             )
 
-    def with_heads(self, x, scores, name):
+    def with_heads(self, x, scores, name, owner=None):
         """Add an axis for the heads to a mask or bias [B, T, S], so that it fits the scores.
 
         Args:
@@ -289,6 +289,7 @@ class MultiheadAttention(Module):
                      length 1, or None. Without B, it is [T, S] or [H, T, S]
             scores   shape (B, H, T, S) of the scores, or (H, T, S) without B
             name     name of x for the error message, such as "mask" or "bias"
+            owner    name of the layer for the error message, or None for the name of this class
 
         Returns:
             x as an array or a Tensor that broadcasts to `scores`, or None if x is None
@@ -299,8 +300,9 @@ class MultiheadAttention(Module):
         """
         if x is None:
             return None
+        owner = owner or type(self).__name__
         x = x if isinstance(x, Tensor) else np.asarray(x)
-        self._check_dtype(x, name)
+        self._check_dtype(x, name, owner)
         given = x.shape
         x = np.expand_dims(x, -3) if x.ndim == len(scores) - 1 else x
         fits = 2 <= x.ndim <= len(scores) and all(
@@ -313,12 +315,12 @@ class MultiheadAttention(Module):
         keep = "keep [B, S], pass keep[:, None, :]" if batched else "keep [S], pass keep[None, :]"
         padding = f". To hide padding with {keep}" if name != "bias" else ""
         raise ValueError(
-            f"{type(self).__name__}: {name} must be {shapes} with "
+            f"{owner}: {name} must be {shapes} with "
             f"[{'B, ' if batched else ''}H, T, S] = {scores} (any axis may have length 1), got "
             f"shape {given}{padding}"
         )
 
-    def _check_dtype(self, x, name):
+    def _check_dtype(self, x, name, owner):
         """Raise TypeError for a mask that is not bool, or a bias that is not floating point."""
         if x.dtype.kind == ("f" if name == "bias" else "b"):
             return
@@ -333,7 +335,7 @@ class MultiheadAttention(Module):
         kind = (
             "floating point" if name == "bias" else "bool (True where a query may attend to a key)"
         )
-        raise TypeError(f"{type(self).__name__}: {name} must be {kind}, got {x.dtype}. {advice}")
+        raise TypeError(f"{owner}: {name} must be {kind}, got {x.dtype}. {advice}")
 
     def extra_repr(self):
         own = self.kdim == self.vdim == self.embed_dim

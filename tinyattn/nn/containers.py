@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from tinyattn.engine import torch_hints
 from tinyattn.engine.convert import as_tensor
-from tinyattn.engine.ranges import check_range
+from tinyattn.engine.ranges import check_range, type_with_article
 from tinyattn.nn.module import Module
 
 
@@ -48,8 +48,8 @@ class Sequential(Module):
             if hasattr(modules[0], "__iter__"):
                 star = "*d.values()" if isinstance(modules[0], dict) else "*modules"
                 raise TypeError(
-                    f"{type(self).__name__}: expected modules or a list of them, got a "
-                    f"{type(modules[0]).__name__}. Write {type(self).__name__}({star})"
+                    f"{type(self).__name__}: expected modules or a list of them, got "
+                    f"{type_with_article(modules[0])}. Write {type(self).__name__}({star})"
                 )
         for i, module in enumerate(modules):
             _check_module(self, i, module, star=True)

@@ -142,7 +142,7 @@ class GroupedQueryAttention(Module):
             q = np.swapaxes(q, 2, 3)
         y = F.scaled_dot_product_attention(q, k, v, past, causal=causal and T > 1, impl=impl)
         y = np.reshape(y, (B, self.num_heads, T, self.d))
-        return self.o_proj(np.reshape(np.swapaxes(y, 1, 2), (B, T, -1)))
+        return self.o_proj(np.reshape(np.swapaxes(y, 1, 2), (B, T, self.num_heads * self.d)))
 
     def _with_heads(self, mask, B, T, S):
         """Return the mask [T, S] or [B, T, S] as an array, with an axis for the heads after B."""
@@ -163,7 +163,8 @@ class GroupedQueryAttention(Module):
 
     def _split(self, x):
         """Split the features among the heads, [B, T, heads·d] → [B, heads, T, d]."""
-        return np.swapaxes(np.reshape(x, (*x.shape[:-1], -1, self.d)), 1, 2)
+        heads = x.shape[-1] // self.d  # -1 is ambiguous without tokens
+        return np.swapaxes(np.reshape(x, (*x.shape[:-1], heads, self.d)), 1, 2)
 
     def extra_repr(self):
         return f"{self.num_heads} heads, {self.num_kv_heads} with keys"

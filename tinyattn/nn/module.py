@@ -12,6 +12,7 @@ import numpy as np
 
 from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.ranges import type_with_article
 from tinyattn.nn.summary import Summary, tree
 
 
@@ -336,7 +337,17 @@ class Module(torch_hints.ModuleTorchNames):
 
         Args:
             requires_grad   True: the parameters are trainable. False: they are frozen
+
+        Raises:
+            TypeError: requires_grad is not a bool
         """
+        if not isinstance(requires_grad, bool | np.bool_):
+            short = isinstance(requires_grad, int | float | str)
+            found = repr(requires_grad) if short else type_with_article(requires_grad)
+            raise TypeError(
+                f"{type(self).__name__}.requires_grad_: requires_grad must be True or False, got "
+                f"{found}. Write requires_grad_(False) to freeze the parameters"
+            )
         for p in self.parameters():
             p.requires_grad = requires_grad
         return self
@@ -418,9 +429,9 @@ def _name_the_class(error, module):
 def _refuse_container(module, name, value):
     if isinstance(value, list | tuple | dict | set) and _hides(value):
         raise TypeError(
-            f"{type(module).__name__}.{name} is a {type(value).__name__} of modules or parameters, "
-            "which would not be trained. Put modules into nn.ModuleList, and each parameter into "
-            "its own attribute"
+            f"{type(module).__name__}.{name} is {type_with_article(value)} of modules or "
+            "parameters, which would not be trained. Put modules into nn.ModuleList, and each "
+            "parameter into its own attribute"
         )
 
 

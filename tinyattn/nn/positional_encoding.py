@@ -172,11 +172,6 @@ class ConcatPositionalEncoding(Module):
         name = "ConcatPositionalEncoding"
         x = _checked(name, x)
         p = self.p[_positions(name, x, positions, len(self.p))].astype(x.dtype)
-        if p.ndim > 2 and (x.ndim < 3 or len(p) > len(x)):
-            raise ValueError(
-                f"{name}: positions [B, T] need x [B, T, d] with the same B, got positions "
-                f"{p.shape[:2]} and x {x.shape}. Pass positions [T]"
-            )
         p = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
         return np.concatenate([x, p], axis=-1)
 
@@ -217,16 +212,22 @@ def _positions(name, x, positions, max_len):
 
 
 def _whole(name, positions, x):
-    """Return the positions as an array, after a check that they are [T] or [B, T] for this x."""
-    T, B = x.shape[-2], x.shape[0] if x.ndim > 2 else 1
-    positions = np.asarray(to_array(positions))
-    fits = positions.ndim == 1 or (positions.ndim == 2 and (B == 1 or len(positions) in (1, B)))
-    if not fits or positions.shape[-1] not in (T, 1) or positions.dtype.kind not in "iu":
+    """Return the positions as an array [T] or [B, 1, ..., 1, T], after a check that they fit x."""
+    T, given = x.shape[-2], np.asarray(to_array(positions))
+    fits = given.ndim in (1, 2) and given.shape[-1] in (T, 1)
+    if not fits or given.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: positions must be whole numbers [{T}] or [B, {T}], one for each row of x "
-            f"{x.shape}, got {positions.dtype} of shape {positions.shape}"
+            f"{x.shape}, got {given.dtype} of shape {given.shape}"
         )
-    return positions
+    if given.ndim == 1:
+        return given
+    if x.ndim < 3 or len(given) not in (1, len(x)):
+        raise ValueError(
+            f"{name}: positions [B, T] need x [B, ..., T, d] with the same B, got positions "
+            f"{given.shape} and x {x.shape}. Pass positions [T]"
+        )
+    return given.reshape(len(given), *(1,) * (x.ndim - 3), given.shape[1])
 
 
 # ---------------------------------------------------------------- rotary
@@ -297,8 +298,6 @@ class RotaryEmbedding(Module):
             t = _whole(type(self).__name__, positions, x)
         if t.size and t.min() < 0:
             raise ValueError(f"{type(self).__name__}: positions must be >= 0, got {t.min()}")
-        if t.ndim == 2:
-            t = t.reshape(len(t), *(1,) * (x.ndim - 3), -1)
         return self.turns(t, x.dtype)
 
     def turns(self, t, dtype):

@@ -107,7 +107,7 @@ def _check_keys(name, mab, mask, T, x):
     """Raise ValueError unless the mask fits the attention of T tokens to x [B, N, d] in a MAB."""
     scores = (*x.shape[:-2], mab.attention.num_heads, T, x.shape[-2])
     try:
-        mab.attention.with_heads(mask, scores, "mask")
+        mab.attention.with_heads(mask, scores, "mask", name)
     except ValueError:
         batch, keep = ("B, ", "[:, None, :]") if x.ndim == 3 else ("", "[None, :]")
         expected = (*x.shape[:-2], 1, x.shape[-2])
@@ -208,6 +208,10 @@ class MAB(Module):
         """
         x, y = as_tensors(x, y)
         _check_tokens("MAB", self.norm1.normalized_shape[0], x=x, y=y)
+        # the attention may have been replaced by a layer of another kind
+        if mask is not None and isinstance(self.attention, CrossAttention):
+            scores = (*x.shape[:-2], self.attention.num_heads, x.shape[-2], y.shape[-2])
+            mask = self.attention.with_heads(mask, scores, "mask", "MAB")
         H = self.norm1(x + self.attention(x, y, mask))
         return self.norm2(H + self.rff(H))
 

@@ -63,6 +63,7 @@ class Entry(NamedTuple):
     names: tuple  # the values of `impl` besides "auto"
     least: float  # amount of work from which the kernel is faster than NumPy
     unit: str  # the unit in which `least` counts the work
+    owner: str = ""  # the function in messages, if its name differs from that of the entry
 
 
 # The numbers at the end of a line are the speed of the kernel divided by NumPy's with this
@@ -72,7 +73,9 @@ class Entry(NamedTuple):
 # one.
 IMPLEMENTATIONS = {
     # functions with an argument `impl`
-    "attention": Entry(ALL, 2**14, "scores, T·S of all heads"),  # 1.8, AVX2 1.8
+    "attention": Entry(  # 1.8, AVX2 1.8
+        ALL, 2**14, "scores, T·S of all heads", "scaled_dot_product_attention"
+    ),
     "conv1d": Entry(ALL, 2**15, "multiplications"),  # 2.7, AVX2 3.0
     "conv2d": Entry(ALL, 2**15, "multiplications"),  # 2.9, AVX2 3.3
     "max_pool1d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 4.8, AVX2 5.6
@@ -143,13 +146,15 @@ def select(name, impl, dtype, work):
     """
     if impl == "auto":
         return "kernel" if kernel_is_faster(name, dtype, work) else "numpy"
-    names = IMPLEMENTATIONS[name].names
+    names, owner = IMPLEMENTATIONS[name].names, IMPLEMENTATIONS[name].owner or name
     if impl not in names:
-        raise ValueError(f"{name}: impl must be one of auto, {', '.join(names)}, got impl={impl!r}")
+        raise ValueError(
+            f"{owner}: impl must be one of auto, {', '.join(names)}, got impl={impl!r}"
+        )
     if impl != "numpy" and dtype not in FLOATS:
         raise TypeError(
-            f'{name}: impl="{impl}" takes float32 or float64, got {dtype}. Use impl="numpy", which '
-            "takes every dtype"
+            f'{owner}: impl="{impl}" takes float32 or float64, got {dtype}. Use impl="numpy", '
+            "which takes every dtype"
         )
     if impl == "kernel" and not have_numba(name):
         return "numpy"

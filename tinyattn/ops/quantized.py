@@ -123,7 +123,8 @@ def quantized_linear(x, blocks, impl="auto"):
         y [..., R]
 
     Raises:
-        TypeError: blocks is not a QuantizedMatrix, or impl does not accept the dtype of x
+        TypeError: blocks is not a QuantizedMatrix, x is complex, or impl does not accept the dtype
+            of x
         ValueError: x does not have C features, or impl has another value
     """
     if not isinstance(blocks, QuantizedMatrix):
@@ -132,6 +133,11 @@ def quantized_linear(x, blocks, impl="auto"):
             f"{type(blocks).__name__}. For an array, use F.linear"
         )
     x = as_float(x)
+    if x.dtype.kind != "f":
+        raise TypeError(
+            f"quantized_linear: x must be real numbers, got {x.dtype}. Pass x.real and x.imag "
+            "separately"
+        )
     R, C = blocks.shape
     if not x.shape or x.shape[-1] != C:
         raise ValueError(

@@ -71,7 +71,7 @@ def animate_points(
     with style():
         if ax is None:
             width = min(3.4, 11 / columns)
-            size = size or (width * columns, (width + 0.6) * rows + 0.4)
+            size = (width * columns, (width + 0.6) * rows + 0.4) if size is None else size
             picture = figure(rows, columns, size=size, sharex=True, sharey=True)
         else:
             picture = canvas(ax, size)

@@ -144,7 +144,7 @@ def attention_lines(
     shown = range(len(tokens)) if query is None else [query % len(tokens)]
     n = max(len(tokens), len(keys))
     with style():
-        picture = canvas(ax, size or (6.4, max(2.5, 0.42 * n + 0.9)))
+        picture = canvas(ax, (6.4, max(2.5, 0.42 * n + 0.9)) if size is None else size)
         ax = picture.ax
         for i in shown:
             for j in np.flatnonzero(weights[i] >= threshold):

@@ -163,7 +163,8 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
         cell = min(1.4, 10 / columns)
         letters = min(14, 11 * cell)
         height = cell * images.shape[1] / images.shape[2] + (0 if titles is None else letters / 50)
-        picture = figure(rows, columns, size=size or (cell * columns, height * rows + 0.4))
+        size = (cell * columns, height * rows + 0.4) if size is None else size
+        picture = figure(rows, columns, size=size)
         for i, panel in enumerate(picture.axes):
             panel.set_axis_off()
             if i < len(images):
@@ -324,7 +325,8 @@ def _grid(matrices, ax, size):
     rows, columns = _rows_and_columns(n)
     height = (4.2 if max(R, C) <= 8 else 5) if n == 1 else max(2.4, min(3.6, 10 / columns * R / C))
     width = min(max(height * C / R, 0.5 * height), (9 if n == 1 else 12) / columns)
-    made = figure(rows, columns, size=size or (width * columns + 1.6, height * rows + 0.6))
+    size = (width * columns + 1.6, height * rows + 0.6) if size is None else size
+    made = figure(rows, columns, size=size)
     for extra in made.axes[n:]:
         extra.remove()
     return Picture(made.figure, made.axes[:n])

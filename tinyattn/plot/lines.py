@@ -224,7 +224,9 @@ def bars(
         raise ValueError(f"bars: highlight must be one of the names {names}, got {highlight!r}")
     colors = [COLORS[0] if highlight in (None, name) else "#B5B5B5" for name in names]
     with style():
-        picture = canvas(ax, size or (SIZE[0], max(2.0, 0.6 * len(at) + 1)) if horizontal else size)
+        if horizontal and size is None:
+            size = (SIZE[0], max(2.0, 0.6 * len(at) + 1))
+        picture = canvas(ax, size)
         ax = picture.ax
         draw = ax.barh if horizontal else ax.bar
         error_bar = {"xerr" if horizontal else "yerr": error}

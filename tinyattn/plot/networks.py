@@ -106,7 +106,7 @@ def graph(
     check_names("plot.graph", "labels", labels, N, "node")
     strength = _strengths(widths, graph.num_edges)
     with style():
-        picture = _canvas(ax, size or (5.6, 4.5), x.shape[1])
+        picture = _canvas(ax, (5.6, 4.5) if size is None else size, x.shape[1])
         ax = picture.ax
         (_arrows if arrows else _lines)(ax, x, graph, strength)
         dots = {"s": 60 if N <= 100 else 25, "edgecolor": "white", "linewidth": 0.6, "zorder": 2}

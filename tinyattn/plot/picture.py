@@ -71,14 +71,14 @@ def figure(rows=1, columns=1, *, size=None, **options):
         ValueError: `rows` or `columns` is less than 1, or a number in `size` is not above 0
     """
     check_range("plot.figure", 1, whole=True, rows=rows, columns=columns)
-    if size is not None:
-        check_size(size)
+    size = SIZE if size is None else size
+    check_size(size)
     plt = pyplot()
     from tinyattn.plot.figure_layout import Layout  # imported here, because it imports matplotlib
 
     with style():
         made, axes = plt.subplots(
-            rows, columns, figsize=size or SIZE, layout=Layout(), squeeze=False, **options
+            rows, columns, figsize=size, layout=Layout(), squeeze=False, **options
         )
     return Picture(made, axes.ravel())
 
@@ -237,7 +237,7 @@ def check_names(owner, argument, names, n, thing):
     """
     if names is None:
         return
-    if not hasattr(names, "__len__"):
+    if not hasattr(names, "__len__") or isinstance(names, set | frozenset):  # a set has no order
         raise TypeError(
             f"{owner}: {argument} must be a list with an entry for each {thing}, got {names!r}"
         )
@@ -252,7 +252,7 @@ def check_class_names(owner, names, last):
     """Raise an error unless `names` is None or has an entry for each class from 0 to `last`."""
     if names is None:
         return
-    if not hasattr(names, "__len__"):
+    if not (hasattr(names, "__len__") and hasattr(names, "__getitem__")):  # a set has no order
         raise TypeError(f"{owner}: names must be a list with a name for each class, got {names!r}")
     if len(names) <= last:
         classes = f"each class from 0 to {last}" if last else "class 0"

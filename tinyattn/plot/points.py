@@ -35,7 +35,7 @@ def scatter(
     """
     points, classes, names = _check_points("scatter", points, classes, names)
     with style():
-        picture = canvas(ax, size or (5.6, 4.5))
+        picture = canvas(ax, (5.6, 4.5) if size is None else size)
         _dots(picture.ax, points, classes, names)
         picture.ax.set_aspect("equal")
         return finish(picture, title, xlabel, ylabel)
@@ -106,7 +106,7 @@ def decision_boundary(
     with style():
         from matplotlib.colors import to_rgb
 
-        picture = canvas(ax, size or (5.6, 4.5))
+        picture = canvas(ax, (5.6, 4.5) if size is None else size)
         ax = picture.ax
         colors = np.array([to_rgb(c) for c in COLORS])[winner % len(COLORS)]
         strength = (0.1 + 0.35 * (certain - 1 / scores.shape[1]) / (1 - 1 / scores.shape[1]))[

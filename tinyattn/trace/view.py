@@ -280,13 +280,18 @@ class Trace:
     def save(self, path):
         """Write the page to the file `path`, and return the path as a `Path`.
 
-        The file needs no network.
+        The file needs no network. A leading ~ in `path` means your home folder.
 
         Raises:
             FileNotFoundError: the folder does not exist
             ValueError: the page would have more than ten million characters
         """
-        path = Path(path)
+        path = Path(path).expanduser()
+        if not path.parent.is_dir():
+            raise FileNotFoundError(
+                f"trace: {path.name} cannot be written, because there is no folder {path.parent}. "
+                f"Make it first: Path({str(path.parent)!r}).mkdir(parents=True)"
+            )
         path.write_text(self.html(), encoding="utf-8")
         return path
 
