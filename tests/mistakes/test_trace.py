@@ -19,7 +19,12 @@ from tinyattn.trace import build, jacobian_rows
             "a single number, got shape \\(2,\\)",
         ),
         (lambda: ta.trace(ta.tensor(1.0)), RuntimeError, "does not depend on anything"),
-        (lambda: ta.trace(lambda: 3), TypeError, "got int"),
+        (
+            lambda: ta.trace(lambda: 3),
+            TypeError,
+            "returned an int. Return the loss itself, without .item",
+        ),
+        (lambda: ta.trace(lambda: None), TypeError, "returned None. Did you forget its `return`"),
         (lambda: ta.trace(lambda: None), TypeError, "returns a Tensor, got None. Return the loss"),
         (
             lambda: ta.trace(lambda x: ta.tensor(x).sum(), np.arange(3)),

@@ -26,14 +26,17 @@ SPARE = 4  # points generated for each point that is kept
 
 
 class Shapes(NamedTuple):
-    """B clouds of N points each, in random order. The points of a cloud are on one surface.
+    """B clouds of N points each, on the surface of an object, such as a chair.
+
+    The points of a cloud are in random order.
 
     Attributes:
-        points   coordinates relative to the middle of the bounding box of the upright cloud, scaled
-                 so that the farthest point is at distance 1 before noise is added [B, N, 3] float32
+        points   coordinates [B, N, 3] float32. The origin is the middle of the bounding box that
+                 the cloud has before it is rotated, and the farthest point is at distance 1 before
+                 noise is added
         part     index of the part to which each point belongs, such as the leg of a chair, in PARTS
                  (`from tinyattn.data.shapes import PARTS`) [B, N] int64
-        kind     index of the kind of each surface: ball, ring, chair, lamp, mug [B] int64
+        kind     index of the kind of object in each cloud: ball, ring, chair, lamp, mug [B] int64
     """
 
     points: np.ndarray  # [B, N, 3] float32, the farthest at distance 1 before noise is added

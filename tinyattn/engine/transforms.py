@@ -249,7 +249,7 @@ def _trace(f, argnum, args, kwargs):
     tensors that require a gradient, such as the weights of a model.
     """
     args, xs, as_tensor = list(args), [], False
-    chosen = _chosen(argnum, len(args))
+    chosen = _chosen(argnum, len(args), kwargs)
     recorded = _stand_in(Tensor(0.0, requires_grad=True)).requires_grad  # False inside no_grad()
     with set_grad_enabled(True):
         for i in chosen:
@@ -285,11 +285,11 @@ def _check_function(name, f):
         )
 
 
-def _chosen(argnum, n):
+def _chosen(argnum, n, named):
     """Return the positions, from 0 to n - 1, of the arguments by which f is differentiated."""
     numbers = argnum if isinstance(argnum, tuple) else (argnum,)
     if not all([isinstance(i, int) and -n <= i < n for i in numbers]):
-        advice = "" if n else ". Pass the argument by position, not by name"
+        advice = ". Pass the argument by position, not by name" if named or not n else ""
         raise ValueError(
             f"{_NAMES}: argnum must be the position of an argument, counted from 0, or a tuple of "
             f"positions, but got argnum={argnum!r} and {n} positional argument{'s' * (n != 1)}"

@@ -47,9 +47,9 @@ def index_state(state, index):
         return state.rows(index)
     if not hasattr(state, "shape") or not state.shape:
         raise TypeError(
-            f"decoding: the state contains an object of type {type(state).__name__}, which has no "
-            "axis of sequences. Return arrays with the sequences on axis 0, in tuples, lists or "
-            "dicts"
+            f"decoding: the state contains an object of type {type(state).__name__}, but must "
+            "consist of arrays with the sequences on axis 0, in tuples, lists or dicts. Pass such "
+            "a state, and return one from step"
         )
     return state[index]
 
@@ -174,7 +174,8 @@ def decode(
         a list of B integer arrays, each with up to max_len tokens
 
     Raises:
-        ValueError: start or stop does not consist of token ids, or another argument is out of range
+        ValueError: start or stop does not consist of token ids, no stop token is in the vocabulary,
+            or another argument is out of range
         ValueError: the logits are not [B, V], or the largest logit of a row is not finite
         TypeError: step does not return (logits, state), or max_len is not a whole number
     """
@@ -194,6 +195,7 @@ def decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, 
     with no_grad():
         while t < max_len and (length == max_len).any():
             logits, state = _called(step, tokens, state)
+            _check_stop(ends, logits.shape[-1])
             tokens = sample(logits, temperature, top_k, top_p, rng)
             out[:, t] = tokens
             length[(length == max_len) & (tokens[:, None] == ends).any(axis=1)] = t
@@ -266,7 +268,8 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
         a list with one entry for each sequence, a list of up to K `Hypothesis`, the best first
 
     Raises:
-        ValueError: beams or max_len is below 1, or start or stop does not consist of token ids
+        ValueError: beams or max_len is below 1, start or stop does not consist of token ids, or no
+            stop token is in the vocabulary
         ValueError: the logits are not [N, V], or the largest logit of a row is not finite
         TypeError: step does not return (logits, state), the state cannot be indexed, or beams,
             max_len or length_penalty is not a number of the right kind
@@ -285,6 +288,7 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
         for t in range(1, max_len + 1 if B else 1):
             logits, state = _called(step, tokens, state)
             V = logits.shape[-1]
+            _check_stop(ends, V)
             scores = total[..., None] + log_softmax(logits).reshape(*total.shape, V)  # [B, K, V]
             found = _Candidates(scores, ends, K)
             penalty = ((5 + t) / 6) ** length_penalty
@@ -394,6 +398,15 @@ def _start(start):
             f"{tokens.dtype} of shape {tokens.shape}"
         )
     return tokens
+
+
+def _check_stop(ends, V):
+    """Raise ValueError if there are stop tokens, but none of them is in the vocabulary."""
+    if ends.size and not ((ends >= 0) & (ends < V)).any():
+        raise ValueError(
+            f"decoding: stop must be a token id from 0 to {V - 1}, got {ends[0]}, with which no "
+            "sequence could end. Pass the id of the token that ends a sequence"
+        )
 
 
 def _stop(stop):

@@ -183,8 +183,9 @@ class Llama(nn.Module):
 
         Raises:
             TypeError: ids are not a list or an array
-            ValueError: a prompt is empty or does not consist of integers, stop is not integers, or
-                max_new_tokens, temperature, top_k or top_p is out of range
+            ValueError: a prompt is empty or does not consist of integers, stop is not integers or
+                not in the vocabulary, or max_new_tokens, temperature, top_k or top_p is out of
+                range
             IndexError: a prompt contains a token that the model does not have
         """
         return generate(

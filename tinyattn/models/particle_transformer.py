@@ -497,9 +497,11 @@ def _check_jets(features, momenta, mask, C):
     """Return the mask as a bool array [B, N], after a check of the arguments of the model."""
     for name, given in (("features", features), ("momenta", momenta)):
         if not hasattr(given, "shape") and (name, given) != ("momenta", None):
+            axes = "[B, N, C]" if name == "features" else "[B, N, 4]"
+            advice = f". Pad the jets to the same N, and write np.array({name})"
             raise TypeError(
-                f"ParticleTransformer: {name} must be an array or Tensor, got "
-                f"{type(given).__name__}. Write np.array({name})"
+                f"ParticleTransformer: {name} must be an array or Tensor {axes}, got "
+                f"{type(given).__name__}{advice if isinstance(given, tuple | list) else ''}"
             )
         if given is not None and given.dtype.kind not in "fiub":
             raise TypeError(

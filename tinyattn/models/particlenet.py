@@ -109,8 +109,8 @@ class ParticleNet(Module):
             isinstance(w, tuple | list) and w for w in widths
         ):
             raise TypeError(
-                "ParticleNet: widths must be a tuple for each block with a number of features for "
-                f"each layer, such as ((32, 32), (64, 64)), got {widths!r}"
+                "ParticleNet: widths must contain a tuple for each block, with the number of "
+                f"features of each layer, such as ((32, 32), (64, 64)), got {widths!r}"
             )
         for block in widths:
             check_sizes(self, widths=block)

@@ -253,8 +253,8 @@ class Seq2Seq(nn.Module):
             best first
 
         Raises:
-            ValueError: src is not [B, S], start or stop is not a token id, beams or max_len is
-                below 1, or a source or an answer is longer than the model's max_len
+            ValueError: src is not [B, S], start is not an integer, no stop is a token id, beams or
+                max_len is below 1, or a source or an answer is longer than the model's max_len
             TypeError: src does not consist of integers, or beams, max_len or length_penalty is not
                 a number of the right kind
             IndexError: an id is not from 0 to V - 1
@@ -271,8 +271,8 @@ class Seq2Seq(nn.Module):
     def reader(self, src):
         """Encode `src` [B, S], and return the (step, state) that `decoding.beam_search` needs.
 
-        The calls of step(tokens, state) must be made under `no_grad`. The errors are those of
-        `encode`, and ValueError if more than max_len tokens are read.
+        Call step(tokens, state) under `no_grad`. It raises ValueError after the model's max_len
+        tokens. `reader` itself raises the errors of `encode`.
         """
         with no_grad():
             memory, keep = self.encode(src)
@@ -281,9 +281,9 @@ class Seq2Seq(nn.Module):
             memory, keep, cache = state
             if cache[0][0].positions(1).max(initial=0) >= self.max_len:
                 raise ValueError(
-                    "Seq2Seq: an answer has no stop token among its first "
-                    f"max_len={self.max_len} tokens, which are all that the model can read. Pass "
-                    f"max_len={self.max_len}, or create the model with a larger one"
+                    f"Seq2Seq: an answer has {self.max_len} tokens without a stop token, and the "
+                    f"model cannot read more. Pass max_len={self.max_len} to end answers there, or "
+                    "create a model with a larger max_len"
                 )
             x = self.embed(tokens[:, None], cache[0][0].positions(1))
             y = self.transformer.decoder(x, Tensor(memory), None, keep, cache=cache)

@@ -430,8 +430,9 @@ def _refuse_container(module, name, value):
     if isinstance(value, list | tuple | dict | set) and _hides(value):
         raise TypeError(
             f"{type(module).__name__}.{name} is {type_with_article(value)} of modules or "
-            "parameters, which would not be trained. Put modules into nn.ModuleList, and each "
-            "parameter into its own attribute"
+            "parameters, which would not be trained. Put modules into "
+            f"nn.{'ModuleDict' if isinstance(value, dict) else 'ModuleList'}, and each parameter "
+            "into its own attribute"
         )
 
 

@@ -18,6 +18,7 @@ from tinyattn.engine.autograd import (
     unbroadcast,
 )
 from tinyattn.engine.invalid import where_none_arrives
+from tinyattn.engine.ranges import is_number, type_with_article
 
 FREED = (
     "trace: this graph was freed by an earlier backward pass. Compute the result again, and trace "
@@ -97,9 +98,12 @@ class Tape:
 
 def _check_root(root):
     if not isinstance(root, Tensor):
+        advice = "Did you forget its `return`?" if root is None else "Return the loss itself"
+        if is_number(root):
+            advice += ", without .item() or float()"
         raise TypeError(
-            f"trace: expected a function that returns a Tensor, got {type(root).__name__}. Return "
-            "the loss"
+            "trace: the function must return a Tensor, but it returned "
+            f"{'None' if root is None else type_with_article(root)}. {advice}"
         )
     if not root.requires_grad:
         raise RuntimeError(messages.NO_GRAPH.replace("backward", "trace", 1))

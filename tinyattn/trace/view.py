@@ -90,7 +90,8 @@ def trace(what=None, *args, model=None, title=None, labels=()):
     loss = _run(what, args, recorder)
     if loss is None and recorder.tape is None:
         raise TypeError(
-            "trace: expected a function that returns a Tensor, got None. Return the loss"
+            "trace: the function must return a Tensor, but it returned None. Did you forget its "
+            "`return`?"
         )
     _check_arguments(loss, args)
     name = getattr(what, "__name__", type(what).__name__)

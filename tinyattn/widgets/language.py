@@ -111,7 +111,7 @@ def sampling(logits, tokens, texts, taken=None):
     Raises:
         TypeError: `tokens` or `texts` is not a list
         ValueError: the logits are not finite numbers [P, V], the number of tokens, texts or entries
-            in `taken` is wrong, or `taken` is not whole or out of range
+            in `taken` is wrong, or `taken` contains a number that is not whole or out of range
     """
     logits = numbers("sampling", "logits", logits, 2)
     places, count = logits.shape

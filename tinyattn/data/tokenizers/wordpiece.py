@@ -165,11 +165,11 @@ class WordPiece:
         return [word for word in words if self._cut(word) == ["[UNK]"]]
 
     def words(self, text):
-        """Return the list of the words and punctuation marks of `text`, before they are cut.
+        """Return the words and punctuation marks of `text`, before they are cut into pieces.
 
         Control characters are removed, and if `lower` is True, words are in lower case without
-        accents. A special token such as [CLS] is cut at its brackets. Raises TypeError if `text` is
-        not a string.
+        accents. A special token such as [CLS] is split into its brackets and its name. Raises
+        TypeError if `text` is not a string.
         """
         check_text("WordPiece.words", text, ONCE)
         text = "".join(map(_spaced, text))
