@@ -478,7 +478,7 @@ def _single_number(message, value):
         if array.size != 1:
             found, advice = f"{found} of shape {array.shape}", "Take its mean over the batch"
         if value is None:
-            found, advice = "None", "Did you forget its `return`?"
+            found, advice = "None", "Did you forget the `return` of your function?"
         raise TypeError(
             f"{message.partition(':')[0]}: the loss or metric of a batch must be a single number, "
             f"got {found}. {advice}"

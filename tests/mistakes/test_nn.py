@@ -478,7 +478,10 @@ def test_arguments_of_a_layer_are_named_in_its_own_words(call, message):
 
 WRONG_KINDS = [
     (lambda: nn.MultiheadAttention(8, 2)(*[x(2, 3, 8)] * 3, cache=[]), "the cache of this layer"),
-    (lambda: nn.SelfAttention(8)(*[x(2, 3, 8)] * 3), r"x is passed only once, .* Write layer\(x\)"),
+    (
+        lambda: nn.SelfAttention(8)(*[x(2, 3, 8)] * 3),
+        r"x must be passed only once, .* Write layer\(x\)",
+    ),
     (
         lambda: ENCODER(x(2, 3, 8), cache=nn.KeyValueCache()),
         "one cache for each layer, of length 2, got a Key",

@@ -11,7 +11,7 @@ from tinyattn.check.recording import observe, stop_observing
 from tinyattn.check.report import Report, name_of, number
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
-from tinyattn.engine.ranges import check_range
+from tinyattn.engine.ranges import check_range, type_with_article
 from tinyattn.ops.index import take_along_axis
 from tinyattn.ops.softmax import log_softmax
 
@@ -48,10 +48,11 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
         ValueError: no parameter requires a gradient, steps < 1, or learned < 0. Without `loss`,
             also: the batch has no target, or one that does not fit the result
     """
-    if not hasattr(module, "named_parameters"):
+    if not hasattr(module, "named_parameters") or isinstance(module, type):
+        of_class = isinstance(module, type)
+        found = f"the class {module.__name__}" if of_class else type_with_article(module)
         raise TypeError(
-            f"trains: module must be an nn.Module, got an object of type {type(module).__name__}. "
-            "Write trains(module, (x, target))"
+            f"trains: module must be an nn.Module, got {found}. Write trains(module, (x, target))"
         )
     check_range("trains", 1, whole=True, steps=steps)
     check_range("trains", 0, learned=learned)
@@ -210,7 +211,11 @@ def _usual_loss(module, *batch):
         return np.mean(np.square(y - target))
     else:
         shapes = f"{y.shape}"
-    classes = "Write classes with .astype(int), or p" if target.dtype.kind == "b" else "P"
+    classes = (
+        "Write classes with .astype(int), or p"
+        if target.dtype.kind in "fb" and target.shape == y.shape[:-1]
+        else "P"
+    )
     raise ValueError(
         f"trains: the module returns shape {y.shape}, so a target of {target.dtype} must have "
         f"shape {shapes}, got {target.shape}. {classes}ass loss= for any other target"

@@ -382,14 +382,14 @@ class Matching(NamedTuple):
     """The result of `match`, the M pairs of an object that was found and a true object.
 
     Attributes:
-        pairs        the object that was found and the true object of each pair [M, 2], with their
-                     numbers in `found` and `truth`, in descending order of the IoU
+        pairs        index of the object that was found (as in `found`) and of the true object (as
+                     in `truth`) of each pair [M, 2], in descending order of the IoU
         iou          intersection over union of each pair [M]
         efficiency   fraction of the true objects that are in a pair, or NaN if there are no true
                      objects
         purity       fraction of the objects found that are in a pair, or NaN if no objects were
                      found
-        event        event of each pair [M], with its number in `batch`, or 0 without `batch`
+        event        index of each pair's event (as in `batch`) [M], or 0 without `batch`
     """
 
     pairs: np.ndarray

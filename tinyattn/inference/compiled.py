@@ -28,15 +28,18 @@ class CannotCompile(ValueError):
 
 
 def compile(model):
-    """Return a copy of a model in which layers are compiled where possible.
+    """Return a copy of a model in which layers of transformers are compiled where possible.
+
+    The compiled layers are `nn.TransformerEncoderLayer` with activation="gelu", `nn.LlamaBlock`,
+    `nn.RMSNorm` and `QuantizedLinear`. All others run unchanged.
 
     Args:
         model   the model. Its parameters are shared and not copied. A layer with dropout is
                 compiled only in evaluation mode, so call model.eval() first
 
     Returns:
-        a `Compiled` model, which you call like the model. Printing it shows which layers are
-        compiled
+        a `Compiled` model, which you call like the model. Its results have no gradient. Printing
+        it shows which layers are compiled
 
     Raises:
         TypeError: model is not an nn.Module

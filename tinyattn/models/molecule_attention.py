@@ -264,9 +264,11 @@ def _check_molecules(atoms, distances, bonds, mask, C):
                 f"np.array({argument})"
             )
         if given.dtype.kind not in "fiub":
+            text = given.dtype.kind in "US"
+            advice = "Write each element as numbers, such as a one-hot row"
             raise TypeError(
-                f"{name}: {argument} must be numbers, got {given.dtype}. Write "
-                f"{argument}.astype(float)"
+                f"{name}: {argument} must be real numbers, got {'text' if text else given.dtype}. "
+                f"{advice if text else f'Convert {argument} to float'}"
             )
     bonds = np.asarray(to_array(bonds))
     fits = atoms.ndim == 3 and atoms.shape[2] == C

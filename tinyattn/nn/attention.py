@@ -409,8 +409,8 @@ class SelfAttention(MultiheadAttention):
         """
         if mask is x:
             raise TypeError(
-                f"{type(self).__name__}: x is passed only once, because queries, keys and values "
-                "are all computed from it. Write layer(x)"
+                f"{type(self).__name__}: x must be passed only once, because queries, keys and "
+                "values are all computed from it. Write layer(x)"
             )
         x = as_tensor(x)
         if x.ndim not in (2, 3) or x.shape[-1] != self.embed_dim:

@@ -26,11 +26,11 @@ def _over_gaps(e, w, name):
     equal = np.abs(to_array(gaps)) <= 4 * np.finfo(w.dtype).eps * largest
     i, n = np.arange(w.shape[-1]), w.shape[-1]
     if (equal & (to_array(e) != 0) & (i[:, None] != i)).any():
+        kind = "singular " if name == "svd" else "eigen"
         little = "np.random.normal(size=a.shape)" if name == "svd" else f"np.diag(np.arange({n}))"
         raise np.linalg.LinAlgError(
-            f"{name}: two values are equal, so their vectors are not determined and have no "
-            "gradient (the others have one). Use only the values, or make them differ: a + 1e-4 * "
-            f"{little}"
+            f"{name}: two {kind}values are equal, so their {kind}vectors are not determined and "
+            f"have no gradient. Use only the {kind}values, or make them differ: a + 1e-4 * {little}"
         )
     return np.where(equal, 0, e / np.where(equal, 1, gaps))
 

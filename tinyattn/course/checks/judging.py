@@ -330,8 +330,9 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
         raise Diagnosis(f"{start}It should be a boolean array, but yours has dtype {came.dtype}")
     if np.isnan(came.astype(complex)).any() and not np.isnan(expected.astype(complex)).any():
         nans = np.isnan(came).sum()
-        verb = "is" if nans == 1 else "are"
-        raise Diagnosis(f"{start}{nans} of your {came.size} numbers {verb} NaN", "with NaN")
+        found = f"{nans} of your {came.size} numbers {'is' if nans == 1 else 'are'} NaN"
+        found = "Your number is NaN" if came.size == 1 else found
+        raise Diagnosis(f"{start}{found}", "with NaN")
     if _same(came, expected, rtol, atol):
         return
     difference = np.abs(came.astype(complex) - expected.astype(complex))
