@@ -152,8 +152,12 @@ def test_a_training_that_cannot_be_checked_is_explained(batch, loss, error, mess
 
 
 def test_wrong_modules_steps_and_classes():
-    with pytest.raises(TypeError, match="module must be an nn.Module, got an object of type func"):
+    with pytest.raises(TypeError, match="module must be an nn.Module, got a function"):
         check.trains(lambda x: x, (BATCH, CLASSES))
+    with pytest.raises(TypeError, match="must be an nn.Module, got the class Linear"):
+        check.trains(nn.Linear, (BATCH, CLASSES))
+    with pytest.raises(ValueError, match=r"got \(8,\). Write classes with .astype\(int\), or pass"):
+        check.trains(mlp(), (BATCH, CLASSES.astype(float)))
     with pytest.raises(ValueError, match="trains: expected 1 <= steps, got steps=0"):
         check.trains(mlp(), (BATCH, CLASSES), steps=0)
     with pytest.raises(ValueError, match="axis 1 .* so expected 0 <= target < 3, got [345]"):

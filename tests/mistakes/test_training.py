@@ -173,7 +173,7 @@ def test_accuracy_needs_a_class_for_each_example():
         (
             lambda: fit_line(valid=examples(), metric=lambda model, x, y: None),
             TypeError,
-            "^fit: the loss or metric .* got None. Did you forget its `return`?",
+            "^fit: the loss or metric .* got None. Did you forget the `return` of your function?",
         ),
         (
             lambda: training.evaluate(Line(), lambda model, x, y: y, examples()),

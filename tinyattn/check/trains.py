@@ -211,11 +211,8 @@ def _usual_loss(module, *batch):
         return np.mean(np.square(y - target))
     else:
         shapes = f"{y.shape}"
-    classes = (
-        "Write classes with .astype(int), or p"
-        if target.dtype.kind in "fb" and target.shape == y.shape[:-1]
-        else "P"
-    )
+    of_classes = target.shape == y.shape[:-1] and not np.any(target % 1)
+    classes = "Write classes with .astype(int), or p" if of_classes else "P"
     raise ValueError(
         f"trains: the module returns shape {y.shape}, so a target of {target.dtype} must have "
         f"shape {shapes}, got {target.shape}. {classes}ass loss= for any other target"
