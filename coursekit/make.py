@@ -48,7 +48,10 @@ def check(documents):
     for line in changed:
         print(line, file=sys.stderr)
     if not changed:
-        print(f"{len(documents)} notebooks agree with their texts")
+        n = len(documents)
+        print(
+            "1 notebook agrees with its text" if n == 1 else f"{n} notebooks agree with their texts"
+        )
     return 1 if changed else 0
 
 

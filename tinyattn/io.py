@@ -380,7 +380,7 @@ def _array(path, name, entry, raw):
         array = (array.astype(np.uint32) << 16).view(np.float32)
     try:
         return array.astype(array.dtype.newbyteorder("=")).reshape(shape)
-    except ValueError as error:  # NumPy supports fewer or shorter axes
+    except ValueError as error:  # an axis is too long, as in [0, 10**30]
         _broken(path, f"{_short(name)} has the invalid shape {_short(shape)} ({error})")
 
 

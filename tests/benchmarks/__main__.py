@@ -43,10 +43,10 @@ This page compares the speed of tinyattn with that of other libraries, its peers
 is faster. Each ratio compares times of the same round, and its median over all rounds is printed
 with the quartiles. The times in milliseconds are medians, too, so their quotient can differ from
 the ratio. The best peer is the fastest one in this row, unless each peer has a row of its own. The
-goal is the ratio that we want to reach, and rows below it are marked as missed. [What we
-tried](TRIED.md) explains where the slower rows spend their time. In the names of the rows, B is the
-batch size, H the number of heads or hidden units, N or T the number of points or tokens, d, D or F
-the number of features, and k the number of neighbours.
+goal is the ratio that we want to reach. Rows below the goal, before rounding, are marked as missed.
+[What we tried](TRIED.md) explains where the slower rows spend their time. In the names of the rows,
+B is the batch size, H the number of heads or hidden units, N or T the number of points or tokens,
+d, D or F the number of features, and k the number of neighbours.
 
 Most laptops have the vector instructions AVX2, and most servers have AVX-512 as well. A section for
 AVX2 that names a processor with AVX-512 (such as znver4) was measured there, with the libraries

@@ -107,7 +107,7 @@ class Compiled:
             twin = copy(module)
             vars(twin).update(copied)
         copies[id(module)] = twin
-        # one line describes all of them
+        # if no part is compiled, one line describes the whole module
         if all(how == NOT_COMPILED for *_, how in self._parts[first:]):
             self._parts[first:] = [(name or "all", module, how)]
         return twin

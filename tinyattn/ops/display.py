@@ -147,7 +147,7 @@ def _spread(array):
 # rows and columns of cells for one slice and for several, and the number of slices
 ALONE, SEVERAL, SLICES = (20, 28), (12, 16), 4
 PIXELS = 16  # size of a cell
-# the colours above and below zero differ for any kind of colour vision
+# everyone can distinguish these two colours, also with impaired colour vision
 BLUE, VERMILLION = "0,114,178", "213,94,0"
 SHARE = 0.6  # largest opacity, through which the background is visible, so dark themes work too
 

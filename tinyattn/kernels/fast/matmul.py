@@ -38,10 +38,11 @@ from tinyattn.kernels.machine.thread_pool import num_threads, parallel_for
 from tinyattn.kernels.machine.tiles import TILE_ROWS, TILES, copy, fill, transpose
 
 MAX_GROUP_COLUMNS = 2048  # columns of B and C that are multiplied by one block of A
-MIN_GROUP_COLUMNS = 512  # fewest columns for which each thread has its own group
+MIN_GROUP_COLUMNS = 512  # fewest columns of a group if the threads share the columns
 MAX_BLOCK_ROWS, MAX_BLOCK_DEPTH = 192, 1024  # rows and columns of a block of A
 MAX_BLOCK_SIZE = 147_456  # largest number of elements in a block of A
-MAX_TASKS = 16  # about this many tasks in total, so that a faster thread can take more of them
+# about this many tasks for each group of columns, so that a faster thread can take more of them
+MAX_TASKS = 16
 # fewest multiplications per task, unless that leaves fewer than two tasks per thread
 MIN_TASK_WORK = 2**20
 MIN_TASK_ROWS = 4 * TILE_ROWS  # fewest rows of a task

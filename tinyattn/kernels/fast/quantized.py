@@ -31,7 +31,7 @@ from tinyattn.kernels.machine.simd import broadcast, fma, hsum, width
 from tinyattn.kernels.machine.thread_pool import parallel_for, parallel_region
 
 Q4_1, Q8_0 = 20, 34  # the kind of blocks is the number of their bytes
-ROWS = 2 * TILE_COLUMNS  # rows of the matrix that are stored together
+ROWS = 2 * TILE_COLUMNS  # rows of the matrix that are unpacked together
 MIN_MULTIPLICATIONS_PER_CHUNK = 24_000
 # Weights are prefetched this many bytes ahead. The processor itself prefetches only up to the end
 # of a page; between 3,000 and 32,000 bytes, the distance made no difference.

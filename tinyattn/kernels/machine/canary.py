@@ -24,8 +24,9 @@ SECONDS = 300  # longest duration of a trial
 NOT_DONE = f"did not end within {SECONDS} s"
 REMEMBERED = 16  # number of outcomes that are kept
 
-# How the text of a system error begins, and that of an error for a full disk. Linux and macOS have
-# one number for a disk without space and one for a user's quota, and Windows has two for the disk.
+# These are the beginnings of the message of a system error, and of one that reports a full disk.
+# Linux and macOS use one number for a full disk and another for an exceeded quota, and Windows uses
+# two for a full disk.
 OF_SYSTEM = re.compile(r"\[(Errno|WinError) \d+\].*")
 OF_FULL_DISK = re.compile(
     rf"\[(Errno ({errno.ENOSPC}|{getattr(errno, 'EDQUOT', errno.ENOSPC)})|WinError (39|112))\]"
