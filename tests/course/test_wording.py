@@ -26,7 +26,7 @@ def test_a_fraction_and_its_lower_bound(share, digits, text, bound):
 
 def test_a_difference_is_exactly_0_only_if_there_is_none():
     assert course.difference(np.float64(0)) == "exactly 0"
-    assert course.difference(0.4) == "4e-01"  # .0f would say 0
+    assert course.difference(0.4) == "4e-1"  # .0f would say 0
     assert course.difference(5e-324) == "5e-324"
     assert course.difference(np.array(3e-15)) == "3e-15"
 

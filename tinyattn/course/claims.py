@@ -18,6 +18,7 @@ import numpy as np
 
 from tinyattn.course.changes import changes
 from tinyattn.course.project import LEDGER, CourseError, find_root, write_text
+from tinyattn.course.wording import short_exponents
 from tinyattn.engine.ranges import check_range
 
 PROVED = "proved"  # an identity: its proof is on the slide, and the run tests the code against it
@@ -210,6 +211,7 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
             proved=True
     """
     verdict = _verdict(number, holds, proved)
+    evidence, control = (short_exponents(text) for text in (evidence, control))
     try:
         root = find_root() if root is None else Path(root)
     except CourseError:

@@ -1,5 +1,7 @@
 """Figures as the words of a claim: 100% without a decimal, "exactly 0", and lists with "and"."""
 
+import re
+
 
 def percent(share, digits=1):
     """Return a fraction as a percentage in text, such as "97.5%".
@@ -30,7 +32,12 @@ def difference(size):
     Args:
         size   the difference, a number >= 0
     """
-    return f"{size:.0e}" if size else "exactly 0"
+    return short_exponents(f"{size:.0e}") if size else "exactly 0"
+
+
+def short_exponents(text):
+    """Return the text with 3e-9 instead of Python's 3e-09."""
+    return re.sub(r"(\d)e-0(\d)", r"\1e-\2", text)
 
 
 def listed(items):
