@@ -493,6 +493,10 @@ def grade(options):
         points = nbgrader.write(document, options.nbgrader)
         print(f"wrote {options.nbgrader}, {points} points")
         return 0
+    from coursekit.build.text import need
+
+    for package in ("jupytext", "nbformat"):
+        need(package, "grade")
     if options.folder is None:
         raise CourseError(
             "grade: name the folder or zip file with the submissions. Write for example: tinyattn "

@@ -242,6 +242,8 @@ def _with_predictions(slide, open_before=False, stays_open=False):
     if not answers:
         return slide.cells
     first, last = slide.cells.index(answers[0]), slide.cells.index(answers[-1]) + 1
+    while first > 1 and _is_part_of_answer(slide.cells[first - 1]):
+        first -= 1
     name, ask = slide.cells[0]["id"], PREDICT
     between = slide.cells[first:last]
     if "choices" in tags_of(answers[-1]):
@@ -257,6 +259,12 @@ def _with_predictions(slide, open_before=False, stays_open=False):
         *([] if stays_open else [_folded(_code(f"{name}-compare", reply))]),
         *slide.cells[last:],
     ]
+
+
+def _is_part_of_answer(cell):
+    """Return whether a text, such as a proof, appears only after the question, and asks none."""
+    waits = cell["cell_type"] == "markdown" and "fragment" in tags_of(cell)
+    return waits and not asks(cell["source"])
 
 
 def _answer(right, words):

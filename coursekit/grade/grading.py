@@ -60,6 +60,11 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=No
                 print(f"{done:4d}/{len(left)}  {says}  {result.student}")
     marks = _with_copies(marks, submissions, plan)
     if rules is not None:
+        for name in rules.unknown(submissions):
+            print(
+                f"{settings}: no submission belongs to '{name}' in [days.{document.number}], so "
+                "these days have no effect. Write the name as in the table"
+            )
         marks = [rules.apply(s, m) for s, m in zip(submissions, marks, strict=True)]
     text = table(plan, marks, submissions)
     if csv_file is not None:

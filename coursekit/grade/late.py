@@ -18,6 +18,7 @@ worksheet. Canvas only reports that a file is late.
 
 import csv
 import math
+import re
 import tomllib
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -52,6 +53,11 @@ class Rules:
             return None
         seconds = (local(submission.time) - self.due).total_seconds()
         return max(0, math.ceil(seconds / DAY))
+
+    def unknown(self, submissions):
+        """Return the names for which days were decided, but which handed in no homework."""
+        known = {name for s in submissions for name in (s.student, s.identifier)}
+        return sorted(set(self.decided) - known)
 
     def apply(self, submission, mark):
         """Return the mark with its late days and the points that remain."""
@@ -123,6 +129,13 @@ def read(path, number, table=None):
             f"{path}: late.tables must be relative to the folder of {path.name}, such as "
             f'"points/*.csv", got {late["tables"]!r}'
         )
+    for name in ("due", "days"):
+        for homework in _table(path, settings.get(name, {}), name):
+            if not re.fullmatch(r"hw\d\d", homework):
+                raise CourseError(
+                    f"{path}: '{name}.{homework}' is not a homework. Write its number with two "
+                    f"digits, such as {name}.{number}"
+                )
     decided = _table(path, settings.get("days", {}), "days").get(number, {})
     decided = _table(path, decided, f"days.{number}")
     for student, days in decided.items():

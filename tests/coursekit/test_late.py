@@ -66,6 +66,8 @@ def test_what_the_lecturer_decides_counts(settings):
     assert rules.days(handed("Ada", datetime(2027, 1, 1))) == 0
     assert late.read(settings, "hw05").due == datetime(2026, 11, 27, 23, 59, 59)
     assert late.read(settings, "hw06").days(handed("Ada", datetime(2027, 1, 1))) is None
+    assert rules.unknown([handed("Ada"), handed("Ben")]) == []
+    assert rules.unknown([handed("Ben"), handed("ada")]) == ["Ada"]
 
 
 def test_free_days_are_used_once_in_a_course(settings, tmp_path):
@@ -131,6 +133,8 @@ def test_nbgrader_knows_when_and_has_folders_for_several_homeworks(tmp_path):
         ('"points/*.csv"', '"/points/*.csv"', "late.tables must be relative to the folder of"),
         ('[days.hw04]\n"Ada" = 0', "[days]\nhw04 = 0", r"Write \[days.hw04\] on a line of its own"),
         ("2026-11-20T23:59:00", '"friday"', "due.hw04 must be a date or a time"),
+        ("hw05 =", "hw5 =", "'due.hw5' is not a homework. Write its number with two digits"),
+        ("[days.hw04]", "[days.homework04]", "'days.homework04' is not a homework"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, old, new, says):

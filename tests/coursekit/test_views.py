@@ -231,6 +231,19 @@ def test_the_students_copy_asks_for_a_prediction(asking):
     assert sum("predict" in cell["source"] for cell in codes) == 1
 
 
+def test_a_prediction_is_asked_before_the_proof(tmp_path):
+    proof = '+++ {"tags": ["fragment"]}\n\n**Proof.** A coin has no memory.\n\n```{code-cell}'
+    pages = ASKING.replace("```{code-cell}", proof, 1)
+    lecture = course_project.LECTURE.replace("## What you saw", pages + "## What you saw")
+    notebook = text.read_source(project.find(course_project.make(tmp_path, lecture=lecture), "04"))
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [stream("said")]
+    copy = json.loads(views.student_copy(notebooks.to_json(notebook)))["cells"]
+    sources = [cell["source"] for cell in wager(copy).cells]
+    assert sources[1].startswith("course.predict(") and sources[2].startswith("**Proof.**")
+
+
 def test_a_question_in_what_introduces_a_name_asks_for_no_prediction(asking, monkeypatch):
     monkeypatch.setattr(views, "summary", lambda name: "Does it hold?")
     notebook = text.read_source(asking)

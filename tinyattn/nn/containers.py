@@ -211,7 +211,11 @@ def _found(module, star=False):
     """
     if isinstance(module, type) and issubclass(module, Module):
         return f"the class {module.__name__}. Write {module.__name__}(...), with ()"
-    advice = ". For a function, use its layer, for example nn.Tanh()" if callable(module) else ""
+    advice = (
+        ". For a function, use its layer, for example nn.ReLU() for F.relu"
+        if callable(module)
+        else ""
+    )
     if isinstance(module, list | tuple):
         advice = (
             f". Write * before the {type(module).__name__} to pass its modules one by one"
