@@ -262,9 +262,9 @@ def _with_predictions(slide, open_before=False, stays_open=False):
 
 
 def _is_part_of_answer(cell):
-    """Return whether a text, such as a proof, appears only after the question, and asks none."""
-    waits = cell["cell_type"] == "markdown" and "fragment" in tags_of(cell)
-    return waits and not asks(cell["source"])
+    """Return whether a text is a proof, or has the tag `fragment`, and asks no question."""
+    waits = "fragment" in tags_of(cell) or cell["source"].startswith("**Proof")
+    return cell["cell_type"] == "markdown" and waits and not asks(cell["source"])
 
 
 def _answer(right, words):
