@@ -187,6 +187,7 @@ MISTAKES = [
     ("nn.RNN(3, 4, nonlinearity='sigmoid')", ValueError, "tanh", "relu", "sigmoid"),
     ("nn.GRU(3, 4, 2, dropout=1.5)", ValueError, "0 <= dropout <= 1"),
     ("nn.Sequential(nn.Linear(3, 2), np.tanh)", TypeError, "entry 1", r"nn\.Tanh\(\)"),
+    ("nn.Sequential(nn.Linear(3, 2), F.relu)", TypeError, "entry 1", r"nn\.ReLU\(\)"),
     ("nn.Sequential([nn.Linear(3, 2)], nn.Tanh())", TypeError, "got list"),
     ("model.to('cpu')", AttributeError, "a module has no", r"model\.astype\(np\.float64\)"),
     ("model.cuda()", AttributeError, "only the CPU, so leave it out"),

@@ -24,6 +24,17 @@ class Identity(Module):
         return as_tensor(x)
 
 
+LAYERS = {  # the layers of functions, for messages
+    "elu": "ELU",
+    "gelu": "GELU",
+    "leaky_relu": "LeakyReLU",
+    "relu": "ReLU",
+    "sigmoid": "Sigmoid",
+    "silu": "SiLU",
+    "softmax": "Softmax",
+}
+
+
 class Sequential(Module):
     """A sequence of modules, each of which is applied to the output of the previous one.
 
@@ -211,10 +222,9 @@ def _found(module, star=False):
     """
     if isinstance(module, type) and issubclass(module, Module):
         return f"the class {module.__name__}. Write {module.__name__}(...), with ()"
+    layer = LAYERS.get(getattr(module, "__name__", None), "Tanh")
     advice = (
-        ". For a function, use its layer, for example nn.ReLU() for F.relu"
-        if callable(module)
-        else ""
+        f". For a function, use its layer, for example nn.{layer}()" if callable(module) else ""
     )
     if isinstance(module, list | tuple):
         advice = (
