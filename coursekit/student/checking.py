@@ -43,11 +43,12 @@ def check(document, *, saved=False):
         print(f"\na cell raised an error: {error}")
     outcomes = checker.outcomes
     right = all(outcome.right for parts in outcomes.values() for outcome in parts)
+    right = right and not any(checker.reasons.values())
     if not saved:
-        print(f"\n{table(outcomes)}")
+        print(f"\n{table(outcomes, checker.reasons)}")
         return right
     result = as_handed_in(document, path)
-    print(f"\n{table(outcomes, points(result))}")
+    print(f"\n{table(outcomes, checker.reasons, points(result))}")
     print(*_explained(outcomes, result), sep="\n")
     return right and result.points == result.of
 

@@ -124,8 +124,11 @@ def test_a_check_says_what_would_have_no_points(homework_04, capsys):
     assert "Task 1 is right.\n" in said and "Task 3 is right.\n" in said
     table = " ".join(said[said.index("here     as handed in") :].split())
     assert "here as handed in task 1 2 of 2 2 of 2 right" in table
-    assert "task 2 5 of 5 0 of 5 right task 3 3 of 3 3 of 3 right" in table
-    assert "task 4 3 of 3 0 of 3 right" in table and "all 16 of 16 8 of 16" in table
+    assert "task 2 0 of 5 0 of 5 no points: you use F.softmax, which" in table
+    assert "task 3 3 of 3 3 of 3 right task 4 0 of 3 0 of 3 no points: you use ta.tensor" in table
+    assert "all 8 of 16 8 of 16" in table
+    assert cli.main(["check", "04"]) == 1
+    assert "all      8 of 16" in capsys.readouterr().out
 
 
 def test_the_saved_notebook_is_seen_as_grading_sees_it(homework_04, capsys):
@@ -155,7 +158,7 @@ def test_the_table_in_a_notebook_has_both_columns(homework_04, capsys, monkeypat
     assert "Task 2 is right, but you use F.softmax" in capsys.readouterr().out
     names["hw"].table()
     said = " ".join(capsys.readouterr().out.split())
-    assert "here as handed in" in said and "all 16 of 16 8 of 16" in said
+    assert "here as handed in" in said and "all 8 of 16 8 of 16" in said
 
 
 def cells_of(document):

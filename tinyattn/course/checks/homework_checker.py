@@ -29,6 +29,7 @@ class HomeworkChecker:
     def __init__(self, homework, student, sources=None):
         self.homework, self.student, self._sources = homework, student, sources
         self.outcomes = {}  # task -> outcomes of its parts at the last check
+        self.reasons = {}  # task -> why it gets no points although parts are right, or None
         self._handed_out = None
 
     def check(self, task):
@@ -40,15 +41,20 @@ class HomeworkChecker:
 
     def report(self, task):
         """Check one task and return a text that names the parts that are right."""
+        self._attempt(task)
+        return report(task, self.outcomes[task], self.reasons[task])
+
+    def _attempt(self, task):
         self.outcomes[task] = [attempt(part, self.student) for part in self.homework.of(task)]
-        return report(task, self.outcomes[task], self.why_not(task))
+        self.reasons[task] = self.why_not(task)
 
     def table(self):
         """Print which tasks are done and which remain, here and in the saved notebook."""
         for task in self.homework.tasks:
             if task not in self.outcomes:
-                self.outcomes[task] = [attempt(p, self.student) for p in self.homework.of(task)]
-        print(table(self.outcomes, saved(self.homework.number, self.student.names)))
+                self._attempt(task)
+        as_handed_in = saved(self.homework.number, self.student.names)
+        print(table(self.outcomes, self.reasons, as_handed_in))
         bare = self.homework.number.removeprefix("hw")
         print(f"As handed in: save the notebook, then `tinyattn check {bare} --as-handed-in`.")
 
@@ -148,25 +154,31 @@ def report(task, outcomes, reason=None):
     return "\n".join(lines)
 
 
-def table(outcomes, as_handed_in=None):
+def table(outcomes, reasons, as_handed_in=None):
     """Return a table of all tasks and their state, here and in the saved notebook.
 
     Args:
         outcomes       {task: outcomes of its parts}
+        reasons        {task: why it gets no points although parts are right, or None}
         as_handed_in   {task: points} of the saved notebook. If None, the column is omitted
     """
+    counted = {
+        task: 0 if reasons.get(task) else sum(part.right for part in parts)
+        for task, parts in outcomes.items()
+    }
     lines = []
     if as_handed_in is not None:
         lines.append("             here     as handed in")
     for task, parts in outcomes.items():
-        right = sum(part.right for part in parts)
         left = [part.title for part in parts if not part.right]
-        state = "not done" if all(part.unfinished for part in parts) else "left: " + ", ".join(left)
+        state = f"left: {', '.join(left)}" if left else "right"
+        if all(part.unfinished for part in parts):
+            state = "not done"
+        elif reasons.get(task):
+            state = f"no points: {reasons[task]}"
         second = "" if as_handed_in is None else f"   {as_handed_in.get(task, 0)} of {len(parts)}"
-        lines.append(
-            f"  task {task}   {right} of {len(parts)}{second}   {state if left else 'right'}"
-        )
+        lines.append(f"  task {task}   {counted[task]} of {len(parts)}{second}   {state}")
     parts = [part for task in outcomes.values() for part in task]
     second = "" if as_handed_in is None else f"   {sum(as_handed_in.values())} of {len(parts)}"
-    lines.append(f"  all      {sum(part.right for part in parts)} of {len(parts)}{second}")
+    lines.append(f"  all      {sum(counted.values())} of {len(parts)}{second}")
     return "\n".join(lines)
